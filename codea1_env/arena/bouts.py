@@ -104,11 +104,11 @@ def comparisons(
     own, or all of the question's, these as written, too, and golden tests."""
     suites = list(chain.from_iterable(bout.rows))
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
-    attempts = []
+    attempts, runs_union = [], config.runs_union
     for source, row, start, own in zip(bout.sources, bout.rows, starts, turns, strict=False):
-        asked = own.suites if config.runs_union or not asks_all(config) else own.suites[start : start + len(row)]
+        asked = own.suites if runs_union or not asks_all(config) else own.suites[start : start + len(row)]
         tried = [(tuple(replay.expectation for replay in bout.replays), own.replays)]
-        tried += zip(map(_counting, suites if config.runs_union else row), asked, strict=True)
+        tried += zip(map(_counting, suites if runs_union else row), asked, strict=True)
         if config.runs_stated:
             tried += zip(map(_as_written, suites), own.suites, strict=True)
         if config.runs_golden:

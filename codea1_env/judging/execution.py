@@ -114,7 +114,8 @@ class Execution:
             assert program.load is not None
             for place in program.turns:
                 outcomes = tuple(program.gone_through[place]) if program.load.loaded else ()
-                results[place] = dataclasses.replace(program.load, outcomes=outcomes, denied=tuple(program.denied))
+                load = program.load
+                results[place] = JobResult(load.loaded, load.load_failure, outcomes, tuple(program.denied))
         return [results[place] for place in range(len(turns))]
 
     def _run_together(self, programs: Sequence[_CachedProgram], turns: Sequence[CallsJob]) -> None:

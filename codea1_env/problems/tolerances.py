@@ -9,6 +9,7 @@ Does not compare anything: see `judging/equality.py`.
 from __future__ import annotations
 
 import builtins
+import functools
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -27,9 +28,8 @@ class Tolerance:
     """In [0, 1)."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            require(is_number(value) and 0 <= value < 1, each.name, "be in [0, 1)", value)
+        for name, value in (("relative", self.relative), ("absolute", self.absolute)):
+            require(is_number(value) and 0 <= value < 1, name, "be in [0, 1)", value)
 
     @property
     def largest(self) -> float:
@@ -79,7 +79,7 @@ class Tolerances:
 
     def or_laxer(self, other: Tolerances) -> Tolerances:
         """What either of them allows."""
-        return Tolerances(self.float.or_laxer(other.float))
+        return self if other is self else Tolerances(self.float.or_laxer(other.float))
 
     @classmethod
     def of(cls, given: object, name: str = "tolerance", error: type[Codea1Error] = ConfigurationError) -> Tolerances:
@@ -93,14 +93,15 @@ class Tolerances:
         is_share = is_number(given) and 0 <= given < 1  # type: ignore[operator]  # a number here
         must = "be in [0, 1), or {float: {relative: ..., absolute: ...}}"
         require(is_share, name, must, given, error)
-        return cls(Tolerance.of(given, name, error))
+        return within(given)  # type: ignore[arg-type]  # likewise
 
 
+@functools.lru_cache(maxsize=256, typed=True)  # for a whole data set, one object
 def within(number: float) -> Tolerances:
     """Of floats, relative and absolute."""
     return Tolerances(Tolerance(number, number))
 
 
-EXACT = Tolerances()
+EXACT = within(0.0)
 CLOSE = within(1e-6)
 """Relative and absolute: what `close` takes for one number, and `tokens` where nothing else is said."""

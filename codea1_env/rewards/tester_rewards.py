@@ -202,12 +202,14 @@ def suite_reward(duel: Duel, config: RewardConfig, group: Group | None = None) -
     terms = suite_terms(duel, config)
     if terms is None:
         return None
-    earned = config.reward.suite(duel, terms, _required(group, duel, config))
+    pays = config.reward
+    earned = pays.suite(duel, terms, _required(group, duel, config))
     name, must = f"what tester_reward {config.tester_reward!r}", "be terms with a finite reward and finite parts"
     require(isinstance(earned, SuiteTerms), f"{name} pays a suite", must, earned)
-    others = {each: value for each in SuiteTerms.__slots__ if not _is_term(each, value := getattr(earned, each))}
-    require(not others, f"{name} pays a suite", must, others)
-    parts, alpha = config.reward.parts(earned), config.reward.effective_alpha(earned)
+    if earned is not terms:
+        others = {each: value for each in SuiteTerms.__slots__ if not _is_term(each, value := getattr(earned, each))}
+        require(not others, f"{name} pays a suite", must, others)
+    parts, alpha = pays.parts(earned), pays.effective_alpha(earned)
     are_parts = isinstance(parts, RewardParts) and all(map(is_number, parts))
     require(are_parts, f"{name} says of the parts of a reward", "be RewardParts of finite numbers", parts)
     require(alpha is None or is_number(alpha), f"{name} says of alpha", "be None or a finite number", alpha)

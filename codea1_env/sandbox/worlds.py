@@ -31,7 +31,8 @@ _FILES = frozenset((
 _OPEN = frozenset(("open", "fdopen", "FileIO", "open_code"))
 _IMPORTS_BY_NAME = frozenset(("__import__", "import_module"))
 _MAX_CHARACTERS = 1 << 18
-_HINT = re.compile(r"import|open|FileIO|_module")
+_NAMES = frozenset((*PACKAGES, *_THREADS, *_USE_THREADS, *_FILES, *_OPEN, *_IMPORTS_BY_NAME))
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,9 @@ PLAIN = World()
 @functools.lru_cache(maxsize=4096)
 def world_of(source: str) -> World:
     """The world of the program `source`. One that does not parse has a plain one: it does not load in any."""
-    if len(source) > _MAX_CHARACTERS or _HINT.search(source) is None:
+    # Where all is ASCII, a name is a word of the text; other letters may stand for these (PEP 3131).
+    is_plain = source.isascii() and _NAMES.isdisjoint(_WORD.findall(source))
+    if is_plain or len(source) > _MAX_CHARACTERS:
         return PLAIN
     try:
         with warnings.catch_warnings():

@@ -19,6 +19,7 @@ ALONE_verl := verl
 ALONE_openrlhf := openrlhf
 EXTRA_verl := serve
 EXTRA_openrlhf := serve
+EXTRA_nemo_gym := nemo-gym
 PYTHON_nemo_gym ?= python3.12
 
 .DELETE_ON_ERROR:

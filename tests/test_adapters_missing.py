@@ -18,7 +18,7 @@ import pytest
         ("openenv_server", "openenv", "openenv"),
         ("verifiers", "verifiers", "verifiers"),
         ("skyrl", "skyrl_gym", "skyrl"),
-        ("nemo_gym", "nemo_gym", "nemo_gym"),
+        ("nemo_gym", "nemo_gym", "nemo-gym"),
     ],
 )
 def test_a_missing_library_is_named_with_what_to_install(module: str, library: str, extra: str) -> None:

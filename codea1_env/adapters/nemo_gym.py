@@ -9,7 +9,7 @@ from codea1_env.adapters.seat_rewards import shared
 from codea1_env.errors import FormatError
 from codea1_env.extras import extra
 
-with extra("nemo_gym", "the resource server of NeMo Gym needs"):
+with extra("nemo-gym", "the resource server of NeMo Gym needs"):
     from nemo_gym import base_resources_server as gym
     from fastapi import HTTPException  # isort: skip  # NeMo Gym brings it
 

@@ -6,8 +6,9 @@
 The names below are loaded when they are first used; importing the package loads neither torch nor any trainer.
 """
 
-from codea1_env.starting import end_on_interrupt
+from codea1_env.starting import end_on_interrupt, open_closed_streams
 
+open_closed_streams()
 end_on_interrupt()  # before every other import, of __future__ too, hence E402
 
 import importlib  # noqa: E402

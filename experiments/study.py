@@ -43,7 +43,7 @@ with for_script("train"):
     from codea1_env.configuration.presets import load_preset, preset_names
     from codea1_env.errors import Codea1Error, ConfigurationError
     from codea1_env.judging.version import require_comparable
-    from codea1_env.starting import CLOSED
+    from codea1_env.starting import CLOSED, lost_output
     from codea1_env.training.run.provenance import code_revision, processor_name
     from codea1_env.whole_files import write_whole
     from codea1_env.yaml_files import read_yaml
@@ -55,22 +55,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(argv)
     try:
         status = _run(given)
-        sys.stdout.flush()  # here, where it is known what to do if nobody listens
+        if lost := lost_output():  # here, where it is known how to say it
+            raise lost
         return status
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
-        return CLOSED
+    except (Codea1Error, OSError) as error:
+        lost = lost_output() or error
+        if isinstance(lost, BrokenPipeError):
+            return CLOSED
+        print(f"error: {lost}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigurationError) else 1
 
 
 def _run(given: argparse.Namespace) -> int:
     if given.list_arms:
         print(as_table())
         return 0
-    try:
-        return _again(given) if given.again else _study(given)
-    except (Codea1Error, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, ConfigurationError) else 1
+    return _again(given) if given.again else _study(given)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,6 +98,8 @@ def _cores() -> int:
 def _study(given: argparse.Namespace) -> int:
     cells, arms = _planned(given)
     twins = twins_of(cells)
+    if given.output.exists() and not given.output.is_dir():
+        raise ConfigurationError(f"--output must be a directory or not exist, got the file {given.output}")
     given.output.mkdir(parents=True, exist_ok=True)
     # No run is left behind; and a shell's background jobs, whose runs would inherit it, have Ctrl-C ignored.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -24,7 +24,8 @@ from codea1_env.cli.common import require_place
 from codea1_env.errors import ConfigurationError
 from codea1_env.whole_files import whole_file
 
-PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text()
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "command-line.md").read_text()
 COMMAND = [sys.executable, "-m", "codea1_env"]
 
 
@@ -160,6 +161,36 @@ def test_a_reader_that_leaves_ends_the_command_without_a_word() -> None:
     told = process.stderr.read()
     process.stderr.close()
     assert (process.wait(), told) == (141, b"")
+
+
+FULL_DEVICE = "standard output must be writable, got: No space left on device; send it to another place\n"
+PRINTING = {
+    "a command": [*COMMAND, "doctor", "--backend", "docker", "--json"],
+    "a version": [*COMMAND, "--version"],
+    "a help": [*COMMAND, "--help"],
+    "a plan": [sys.executable, str(ROOT / "agents" / "train_grpo.py"), "--preset", "smoke", "--dry-run"],
+    "a study": [sys.executable, str(ROOT / "experiments" / "study.py"), "--list-arms"],
+}
+
+
+@pytest.mark.parametrize("command", PRINTING.values(), ids=PRINTING)
+def test_output_that_cannot_be_written_is_one_line_that_says_so(command: list[str]) -> None:
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, env=buffered, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.partition(": ")[2] == FULL_DEVICE
+
+
+@pytest.mark.parametrize("name", ["a version", "a plan", "a study"])
+def test_streams_that_the_caller_closed_are_the_null_device(name: str) -> None:
+    """Nothing that is printed may land in a file that took the stream's number."""
+    command = PRINTING[name]
+    with_all = subprocess.run(command, capture_output=True, text=True, check=False)
+    with_none = subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *command], check=False)
+    without_output = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, check=False)
+    assert with_none.returncode == without_output.returncode == with_all.returncode
+    assert without_output.stderr.decode() == with_all.stderr
 
 
 def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_its_journal(tmp_path: Path) -> None:

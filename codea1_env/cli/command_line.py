@@ -7,13 +7,12 @@ what goes to which stream, are in docs/command-line.md.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from codea1_env.starting import CLOSED, INTERRUPTED, interrupts_as_usual
+from codea1_env.starting import CLOSED, INTERRUPTED, interrupts_as_usual, lost_output
 
 if TYPE_CHECKING:
     from codea1_env.terminal import Parser
@@ -46,13 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         interrupts_as_usual()
         options = parser.parse_args(given)
         status = int(options.run(options))
-        sys.stdout.flush()  # here, where it is known how to say that nobody listens
+        if lost := lost_output():  # here, where it is known how to say it
+            raise lost
         return status
+    except SystemExit:  # --help, --version
+        if lost := lost_output():
+            return _ended(lost, str(lost), given)
+        raise
     except KeyboardInterrupt as error:
         return _ended(error, "interrupted", given)
-    except BrokenPipeError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
-        return _ended(error, "", given)
+    except OSError as error:
+        why = lost_output() or error
+        return _ended(why, str(why), given)
     except Exception as error:
         return _ended(error, str(error), given)
 
@@ -71,7 +75,7 @@ def _ended(error: BaseException, message: str, given: Sequence[str]) -> int:
     if isinstance(error, KeyboardInterrupt):
         status = INTERRUPTED
     elif isinstance(error, BrokenPipeError):
-        status = CLOSED
+        status, message = CLOSED, ""
     elif isinstance(error, ConfigurationError):
         status = MISUSED
     elif isinstance(error, Codea1Error | OSError | ImportError):

@@ -42,7 +42,7 @@ from codea1_env.records.addresses import (
     require_new,
     working_directory,
 )
-from codea1_env.starting import CLOSED, INTERRUPTED, interrupts_as_usual
+from codea1_env.starting import CLOSED, INTERRUPTED, interrupts_as_usual, lost_output
 from codea1_env.whole_files import LOCK
 from codea1_env.yaml_files import read_yaml
 
@@ -125,15 +125,19 @@ def exit_status(main: Callable[[], int]) -> int:
     try:
         interrupts_as_usual()
         status = main()
-        sys.stdout.flush()  # here, where it is known how to say that nobody listens
-        return status
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
-        return CLOSED
+        return _unwritten() or status
+    except SystemExit:  # --help, --dry-run
+        if status := _unwritten():
+            return status
+        raise
     except (Codea1Error, MissingExtra) as error:
         _tell(str(error))
         return 2 if isinstance(error, ConfigurationError | FormatError) else 1
     except Exception as error:
+        if isinstance(error, OSError) and (status := _unwritten()):
+            return status
+        if isinstance(error, BrokenPipeError):
+            return CLOSED
         if not _is_full(error):
             if not isinstance(own := as_own(error), OwnCodeFailed):
                 raise
@@ -146,6 +150,15 @@ def exit_status(main: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         _tell("interrupted; what was saved before can be resumed")
         return INTERRUPTED
+
+
+def _unwritten() -> int:
+    """0, or the exit code where standard output does not take what was printed; says why if somebody is there."""
+    lost = lost_output()
+    if lost is None or isinstance(lost, BrokenPipeError):
+        return CLOSED if lost else 0
+    _tell(str(lost))
+    return 1
 
 
 def _tell(message: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from codea1_env import parallel_env
 from codea1_env.cli import main
-from codea1_env.evaluation.natural_mutants import NaturalMutants
+from codea1_env.evaluation.kill_matrix import NaturalMutants
 from codea1_env.players.prompts import DEFAULT, find_prompts
 from codea1_env.problems import Problem, TestCase, read_problems
 from codea1_env.problems.contamination import Contamination

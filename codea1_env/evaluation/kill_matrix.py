@@ -35,13 +35,15 @@ from codea1_env.judging.schedule import as_run
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import Change, changed_call, perturbed
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.sources.programs import wrapped_program
 from codea1_env.reading.grammar import read_case
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import Unparsable, parse, parses
 from codea1_env.reading.programs.mutants import Mutant, mutants
 from codea1_env.reading.signatures import parameters
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox.inside.looks import alone_because
+from codea1_env.sandbox.protocol import Sandbox
 
 POOL_SIZE = 64
 """Inputs in a pool, at most."""
@@ -274,3 +276,34 @@ def _size(matrix: KillMatrix) -> int:
     sources = sum(len(each.source) for each in (*matrix.mutants, *matrix.equivalent, *matrix.unloadable))
     data = sum(len(i.call) + len(i.expectation.arguments) + len(i.expectation.value) for i in matrix.inputs)
     return sources + data + 400 * (matrix.made + len(matrix.inputs)) + matrix.kills.size
+
+
+class NaturalMutants:
+    """Gives mutants to problems that come without: programs one change away from the reference, which some input tells
+    from it. Of mutants that the same inputs kill one is taken, and those first that few inputs kill. A reference that
+    wraps a whole program as a function gets none. Not thread-safe."""
+
+    def __init__(self, sandbox: Sandbox, count: int) -> None:
+        """`count`: mutants of a problem at most; 0 gives none."""
+        self._matrices = KillMatrices(Judge(sandbox), cache_mb=0)
+        self._count = count
+
+    def added(self, problem: Problem) -> Problem:
+        """The problem with mutants, where it had none and its reference has some. Raises SandboxError."""
+        if not self._count or problem.mutants or problem.reference_solution is None:
+            return problem
+        reference = problem.reference_solution
+        if parses(reference) and wrapped_program(parse(reference)) is not None:
+            return problem
+        try:
+            (matrix,) = self._matrices.of([problem])
+        except UnusableReference:
+            return problem
+        return dataclasses.replace(problem, mutants=_chosen(matrix, self._count))
+
+
+def _chosen(matrix: KillMatrix, count: int) -> tuple[str, ...]:
+    different: dict[bytes, tuple[int, str]] = {}
+    for mutant, row in zip(matrix.mutants, matrix.kills, strict=True):
+        different.setdefault(row.tobytes(), (int(row.sum()), mutant.source))
+    return tuple(source for _, source in sorted(different.values())[:count])

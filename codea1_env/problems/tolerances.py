@@ -93,7 +93,7 @@ class Tolerances:
         is_share = is_number(given) and 0 <= given < 1  # type: ignore[operator]  # a number here
         must = "be in [0, 1), or {float: {relative: ..., absolute: ...}}"
         require(is_share, name, must, given, error)
-        return within(given)  # type: ignore[arg-type]  # likewise
+        return within(given)
 
 
 @functools.lru_cache(maxsize=256, typed=True)  # for a whole data set, one object

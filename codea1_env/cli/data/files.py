@@ -29,7 +29,7 @@ from codea1_env.cli.data.card import add_card
 from codea1_env.cli.data.choose import add_choose
 from codea1_env.cli.data.family import add_family
 from codea1_env.errors import ConfigurationError, FormatError
-from codea1_env.evaluation.natural_mutants import NaturalMutants
+from codea1_env.evaluation.kill_matrix import NaturalMutants
 from codea1_env.judging.problems.importing import Imported, import_drafts
 from codea1_env.judging.problems.usability import check_problems
 from codea1_env.problems.contamination import Contamination

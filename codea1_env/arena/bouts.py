@@ -104,14 +104,14 @@ def comparisons(
     own, or all of the question's, these as written, too, and golden tests."""
     suites = list(chain.from_iterable(bout.rows))
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
-    attempts, runs_union = [], config.runs_union
+    attempts, runs_union, runs_stated, runs_golden = [], config.runs_union, config.runs_stated, config.runs_golden
     for source, row, start, own in zip(bout.sources, bout.rows, starts, turns, strict=False):
         asked = own.suites if runs_union or not asks_all(config) else own.suites[start : start + len(row)]
         tried = [(tuple(replay.expectation for replay in bout.replays), own.replays)]
         tried += zip(map(_counting, suites if runs_union else row), asked, strict=True)
-        if config.runs_stated:
+        if runs_stated:
             tried += zip(map(_as_written, suites), own.suites, strict=True)
-        if config.runs_golden:
+        if runs_golden:
             tried.append((bout.golden, own.golden))
         attempts += [TriedTrial(Trial(bout.match.problem, source, tests), one, ran[one]) for tests, one in tried]
     return attempts

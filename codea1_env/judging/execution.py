@@ -102,11 +102,12 @@ class Execution:
         known: Counter[CallsJob] = Counter()
         for place, (turn, game) in enumerate(zip(turns, games or [0] * len(turns), strict=True)):
             base = dataclasses.replace(turn, calls=())
-            if (base, game) not in programs:
-                programs[base, game] = _CachedProgram(base, job_digest(base, self._sandbox.version))
-                waves.setdefault(known[base], []).append(programs[base, game])
+            program = programs.get((base, game))  # a job's hash takes its time: once for a turn
+            if program is None:
+                program = programs[base, game] = _CachedProgram(base, job_digest(base, self._sandbox.version))
+                waves.setdefault(known[base], []).append(program)
                 known[base] += 1
-            programs[base, game].turns.append(place)
+            program.turns.append(place)
         for wave in waves.values():
             self._run_together(wave, turns)
         results: dict[int, JobResult] = {}

@@ -9,6 +9,7 @@ that compares values, and `tests/test_boundaries.py` holds them to that.
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -75,12 +76,16 @@ def limits_of(problem: Problem, room: int = 0) -> Limits:
 
     Raises ConfigurationError for a time limit that is not found out yet.
     """
-    is_found = problem.time_limit is None
-    must = "be found out from the reference before anything runs (judging/problems/limits.py)"
-    require(is_found, f"the time_limit of problem {problem.problem_id!r}", must, problem.time_limit)
-    worth = max(room, CALLS_WORTH)
-    budget_s = min(2 * worth * problem.time_limit_s, MAX_BUDGET_S)
-    return Limits(problem.time_limit_s, budget_s, problem.memory_mb, strikes=worth)
+    if problem.time_limit is not None:
+        must = "be found out from the reference before anything runs (judging/problems/limits.py)"
+        require(False, f"the time_limit of problem {problem.problem_id!r}", must, problem.time_limit)
+    return _limits(problem.time_limit_s, problem.memory_mb, max(room, CALLS_WORTH))
+
+
+@functools.lru_cache(maxsize=256, typed=True)
+def _limits(time_limit_s: float, memory_mb: int, worth: int) -> Limits:
+    budget_s = min(2 * worth * time_limit_s, MAX_BUDGET_S)
+    return Limits(time_limit_s, budget_s, memory_mb, strikes=worth)
 
 
 def as_run(problem: Problem, source: str) -> Adapted:

@@ -284,8 +284,9 @@ def _kinds_name(problem: Problem) -> str:
 
 def _of_kind(problem: Problem, source: str) -> Adapted:
     if problem.kind == "function":
-        method = (_OWNED + _SOLUTION).format(owner="Solution", name=problem.entry_point)
-        return Adapted(source, method if has_solution_class(source) else "")
+        if not has_solution_class(source):
+            return Adapted(source, "")
+        return Adapted(source, (_OWNED + _SOLUTION).format(owner="Solution", name=problem.entry_point))
     if problem.kind == "program":
         return Adapted(_PROGRAM.format(entry=_ENTRY, source=source), "")
     if problem.kind == "coroutine" and "asyncio" in source:

@@ -84,8 +84,10 @@ def world_of(source: str) -> World:
 
 def with_calls(world: World, calls: Collection[bytes]) -> World:
     """The world with the packages whose values, or names in code, are among the arguments of calls."""
-    code = [call for call in calls if b'{"e":' in call]
     text = b"".join(calls)
+    if b'{"k":' not in text and b'{"e":' not in text:
+        return world
+    code = [call for call in calls if b'{"e":' in call]
     given = {
         package
         for package, (values, names) in _VALUES_OF.items()

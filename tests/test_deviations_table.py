@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
+from codea1_env.configuration.presets import load_preset
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -145,6 +147,43 @@ def test_the_references_class_is_no_programs_class(program: str, sandbox: LocalS
     (score,) = arena.play([Match(counter, (program, counter.reference_solution or ""), ((suite,), (suite,)))])
     assert [code.reward for code in score.codes] == [0.0, 1.0]
     assert score.suites[0][0].duel.tests[0].status is Status.KEPT
+
+
+RELEASED = {
+    "training questions": (
+        "9,688",
+        "kodcode_hard_dual_model_training_data_mix.parquet",
+        "codea1 data import codea1 FILE",
+    ),
+    "system messages, prompts": ("system message of one sentence", "`sft`", "shorter prompt"),
+    "precision of rewards and advantages": ("bfloat16, before and after normalisation",),
+    "an import that is a block's only statement": ("zero in training, failed in evaluation",),
+    "a class of the reference": ("only its functions are deleted", "passes a question about a class"),
+    "prompt too long": ("tester 8192", "such a program ends the run"),
+    "when": ("every 10 steps", "checkpoints every 50", "not said which one is reported"),
+    "time": ("10 s for a program and all its tests, 20 s at the last step", "alarm inside the program's process"),
+    "shares of unrelated text and of spaces, length": ("computed and logged, not paid",),
+    "golden tests": ("a reward manager, `acg_gt`, that no configuration names",),
+}
+"""What a second reading of the released code found: the first words of its row, and what the row says."""
+
+
+@pytest.mark.parametrize("what", RELEASED)
+def test_the_page_has_a_row_for_what_the_released_code_does(what: str) -> None:
+    (row,) = (line for line in PAGE.read_text().splitlines() if line.startswith(f"| {what}"))
+    assert [words for words in RELEASED[what] if words not in row] == []
+
+
+def test_the_presets_of_the_paper_have_the_figures_of_these_rows_and_name_the_released_questions() -> None:
+    text = (PAGE.parents[1] / "codea1_env" / "configuration" / "1.5b.yaml").read_text()
+    (file,) = (words for words in RELEASED["training questions"] if words.endswith(".parquet"))
+    assert f"codea1 data import codea1 {file} -o" in text
+    assert re.search(r"save_rounds: .*released code: 50\n", text)
+    assert re.search(r"every_rounds: .*released code: 10\n", text)
+    for name in ("1.5b", "3b", "7b"):
+        preset = load_preset(name)
+        assert preset.round.tester_prompt_tokens == 8192
+        assert preset.problems == load_preset("1.5b").problems
 
 
 if __name__ == "__main__":

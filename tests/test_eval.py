@@ -346,13 +346,13 @@ def test_a_journal_of_another_plan_or_with_damage_is_refused(tmp_path: Path, pro
     assert "another problems" in capsys.readouterr().err
     path = tmp_path / "journal"
     path.write_bytes(b"no JSON\n")
-    with pytest.raises(FormatError, match="line 1, must be what codea1 eval wrote"):
+    with pytest.raises(FormatError, match=r"line 1, must be what codea1 eval wrote.*; choose another output"):
         EvaluationJournal(path, {})
     plan, *rest = (out / "journal.jsonl").read_bytes().splitlines(keepends=True)
     for broken in (b'{"kind":"answers","set":"","problem_id":"p"}', b"[" * 200_000,
                    b'{"kind":"answers","set":"","problem_id":"p","texts":["a"],"truncated":2}'):  # fmt: skip
         path.write_bytes(plan + broken + b"\n" + b"".join(rest))
-        with pytest.raises(FormatError, match="line 2, must be what codea1 eval wrote"):
+        with pytest.raises(FormatError, match=r"line 2, must be what codea1 eval wrote.*; remove that line"):
             EvaluationJournal(path, {})
 
 

@@ -145,7 +145,10 @@ def test_a_bad_field_is_reported_with_path_line_field_must_and_got(
         (b"{", "a problem must be a JSON object, got unreadable JSON"),
         (b"[" * 100_000, "a problem must be a JSON object, got unreadable JSON"),
         (b"[]", "a problem must be a JSON object, got []"),
-        (b'{"question": "q", "entry_point": "f"}', "the fields must include ['problem_id', 'question', 'entry_point']"),
+        (
+            b'{"question": "q", "entry_point": "f"}',
+            "the fields must include ['problem_id', 'question', 'entry_point'], got ['entry_point', 'question']",
+        ),
         (b'{"problem_id": "\xff"}', "the line must be UTF-8 text, got"),
     ],
 )

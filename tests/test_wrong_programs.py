@@ -223,7 +223,7 @@ def test_programs_come_from_lines_of_codes_the_journal_of_an_evaluation_or_a_pro
         "x",
     ):
         path.write_text(bad + "\n")
-        with pytest.raises(FormatError, match="line 1, must have a problem_id and codes"):
+        with pytest.raises(FormatError, match=r"line 1, must be a JSON object with a problem_id and codes.*; got '"):
             read_programs(path)
     path.write_text('{"problem_id": "a", "codes": ["one", 1]}\n')
     with pytest.raises(FormatError, match=r"line 1: codes\[1\] must be a text or .* got 1; give"):

@@ -193,11 +193,11 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
             raise ConfigurationError(f"the input must have a line to score, got none in {options.input}")
         if failed == lines and not verdicts and options.output.exists():
             journal.remove()
-            say(f"{lines} lines, none could be scored; {options.output} was not changed")
+            say(f"{_lines(lines)}, none could be scored; {options.output} was not changed")
             return 1
         _finish(options, journal, book)
-    lost = f", {failed} lines could not be scored" if failed else ""
-    say(f"{lines} lines, {verdicts} verdicts in {time.monotonic() - began:.1f} s; wrote {options.output}{lost}")
+    lost = f"; {_lines(failed)} could not be scored" if failed else ""
+    say(f"{_lines(lines)}, {verdicts} verdicts in {time.monotonic() - began:.1f} s; wrote {options.output}{lost}")
     if 2 * len(unreadable) > suites:
         counts = Counter(reason for reasons in unreadable for reason in reasons).most_common(5)
         say(
@@ -222,6 +222,10 @@ def _book(path: Path) -> MistakeBook:
         return MistakeBook.load(path) if path.exists() else MistakeBook()
     except BookFormatError as error:
         raise BookFormatError(f"--book {path}: {error}") from None
+
+
+def _lines(count: int) -> str:
+    return f"{count} line{'' if count == 1 else 's'}"
 
 
 def _finish(options: argparse.Namespace, journal: Journal, book: MistakeBook | None) -> None:

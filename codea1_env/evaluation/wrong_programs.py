@@ -71,7 +71,8 @@ def read_programs(path: Path) -> dict[str, list[str]]:
             is_readable = False
         if not is_readable:
             raise FormatError(
-                f"{path}, line {number}, must have a problem_id and codes, a list of answers; got another"
+                f"{path}, line {number}, must be a JSON object with a problem_id and codes, a list of answers; got "
+                f"{line.decode(errors='backslashreplace').strip()!r:.100}"
             )
         if codes is not None:
             texts = answer_texts(codes, f"{path}, line {number}: codes", FormatError)

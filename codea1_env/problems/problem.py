@@ -209,7 +209,7 @@ class Problem:
         _require(not unknown, "the fields", f"be among {sorted(known)}", unknown)
         required = [name for name, field in known.items() if field.default is dataclasses.MISSING]
         missing = [name for name in required if name not in record]
-        _require(not missing, "the fields", f"include {required}", f"none of {missing}")
+        _require(not missing, "the fields", f"include {required}", sorted(record))
         values = dict(record)
         for name in ("golden_tests", "hidden_tests"):
             if name in values:

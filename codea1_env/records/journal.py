@@ -62,7 +62,9 @@ class Journal(Closing):
     def _begin(self, plan: Record, is_paid: Callable[[Record], bool]) -> None:
         whole = self._whole_bytes()
         if not whole and not _PLAN.startswith(os.pread(self._file.fileno(), len(_PLAN), 0)):
-            raise FormatError(f"{self.path} must be what {self._command} wrote, got another file")
+            raise FormatError(
+                f"{self.path} must be what {self._command} wrote, got another file; choose another output"
+            )
         first, costs = self._first(whole), False
         for number, record in self.numbered():
             try:
@@ -118,18 +120,16 @@ class Journal(Closing):
     def _record(self, number: int, line: bytes) -> Record:
         try:
             record = json.loads(line)
-            if not isinstance(record["kind"], str):
+            if not isinstance(record.get("kind"), str):
                 raise TypeError("a record of no kind")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, AttributeError, TypeError, RecursionError) as error:
             raise self.damaged(number, repr(error)) from None
         return dict(record)
 
     def damaged(self, number: int, why: str) -> FormatError:
         """The error of a line that this command did not write."""
-        return FormatError(
-            f"{self.path}, line {number}, must be what {self._command} wrote, got: {why}; remove that line, and what "
-            "it said is done again"
-        )
+        fix = "choose another output" if number == 1 else "remove that line, and what it said is done again"
+        return FormatError(f"{self.path}, line {number}, must be what {self._command} wrote, got: {why}; {fix}")
 
     def append(self, *records: Record) -> None:
         """Whole lines or nothing of them. Raises OSError with the file's name."""

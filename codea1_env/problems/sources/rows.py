@@ -110,6 +110,7 @@ def hub_rows(hub_id: str, split: str, revision: str | None = None) -> Iterator[R
         loaded = datasets.load_dataset(hub_id, split=split, revision=revision)
     except Exception as error:  # the hub's client has no one base of what a network can do to it
         raise FormatError(
-            f"the data set {hub_id} must be within reach, got {type(error).__name__}: {error}; or give a local file"
+            f"the data set {hub_id} must be within reach, got {type(error).__name__}: {error}; "
+            "without a network, give a local file of its rows (docs/your-problems.md)"
         ) from error
     return iter(loaded)

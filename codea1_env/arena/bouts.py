@@ -87,10 +87,11 @@ def program_turns(
     that can be read, valid or not: which of them count is not known yet, and must not be."""
     every = list(chain.from_iterable(rows))
     problem, room = match.problem, match.problem.suite_size_or(config.suite_size)
+    is_asked_all = asks_all(config)
     return [
         ProgramTurns(
             turn(problem, source, [replay.expectation.arguments for replay in replays], room),
-            tuple(turn(problem, source, calls, room) for calls in (every if asks_all(config) else row)),
+            tuple(turn(problem, source, calls, room) for calls in (every if is_asked_all else row)),
             turn(problem, source, [test.arguments for test in golden], room),
         )
         for source, row in zip(sources, rows, strict=True)
@@ -104,9 +105,10 @@ def comparisons(
     own, or all of the question's, these as written, too, and golden tests."""
     suites = list(chain.from_iterable(bout.rows))
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
-    attempts, runs_union, runs_stated, runs_golden = [], config.runs_union, config.runs_stated, config.runs_golden
+    attempts, is_asked_all = [], asks_all(config)
+    runs_union, runs_stated, runs_golden = config.runs_union, config.runs_stated, config.runs_golden
     for source, row, start, own in zip(bout.sources, bout.rows, starts, turns, strict=False):
-        asked = own.suites if runs_union or not asks_all(config) else own.suites[start : start + len(row)]
+        asked = own.suites if runs_union or not is_asked_all else own.suites[start : start + len(row)]
         tried = [(tuple(replay.expectation for replay in bout.replays), own.replays)]
         tried += zip(map(_counting, suites if runs_union else row), asked, strict=True)
         if runs_stated:
@@ -123,11 +125,12 @@ def scored(bout: Bout, results: Iterator[TrialResult], config: RewardConfig) -> 
     tried = [_take(bout, row, results, config) for row in bout.rows]
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
     judged: _Judged = {}
+    runs_union = config.runs_union  # looked up in the configuration at every question
     duels = [
-        _duels(bout, place, outcome, start if config.runs_union else 0, config, judged)
+        _duels(bout, place, outcome, start if runs_union else 0, config, judged)
         for place, (outcome, start) in enumerate(zip(tried, starts, strict=False))
     ]
-    groups = iter(_groups(bout, tried, config)) if config.runs_union else None
+    groups = iter(_groups(bout, tried, config)) if runs_union else None
     rows = [[(duel, next(groups) if groups else None) for duel in row] for row in duels]
     rewards = _coder_rewards(rows, tried, config)
     if config.reward.asks_best:

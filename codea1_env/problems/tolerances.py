@@ -86,8 +86,8 @@ class Tolerances:
         """From what `plain` gives, with names left out where they are 0. Raises `error` (must, got) naming `name`."""
         if isinstance(given, cls):
             return given
-        kinds = [each.name for each in fields(cls)]
         if isinstance(given, Mapping):
+            kinds = [each.name for each in fields(cls)]
             require(set(given) <= set(kinds), name, f"be a mapping of types among {kinds}", given, error)
             return cls(**{kind: Tolerance.of(value, f"{name}.{kind}", error) for kind, value in given.items()})
         is_share = is_number(given) and 0 <= given < 1  # type: ignore[operator]  # a number here

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from codea1_env.errors import SandboxError
 from codea1_env.judging.execution import Execution
-from codea1_env.sandbox import CallsJob, Company, Job, JobResult, Limits, LocalSandbox, Outcome, OutcomeKind
+from codea1_env.sandbox import CallsJob, Job, JobResult, Limits, LocalSandbox, Outcome, OutcomeKind
 
 STATELESS = "def f(x):\n    return x\n"
 STATEFUL = "n = []\ndef f(x):\n    n.append(x)\n    return x\n"
@@ -316,7 +316,7 @@ def test_what_is_not_the_calls_own_is_not_remembered(bad: Call) -> None:
         {"hash_seed": 1},
         {"limits": dataclasses.replace(LIMITS, memory_mb=2048)},
         {"limits": dataclasses.replace(LIMITS, time_limit_s=2.0)},
-        {"company": Company.SHARED},
+        {"is_shared": True},
     ],
     ids=lambda changed: next(iter(changed)),
 )

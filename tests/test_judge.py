@@ -16,7 +16,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED, read_case
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Verdict
-from codea1_env.sandbox import CallsJob, Company, ExpressionsJob, Job, JobResult, LocalSandbox, Outcome, OutcomeKind
+from codea1_env.sandbox import CallsJob, ExpressionsJob, Job, JobResult, LocalSandbox, Outcome, OutcomeKind
 
 
 class RecordingSandbox:
@@ -340,7 +340,7 @@ def test_suites_on_one_stateless_program_share_a_process(judge: Judge, sandbox: 
     assert letters == [["p", "f"], ["p", "p"], ["p", "f"]]
     (job,) = [job for job in sandbox.jobs if isinstance(job, CallsJob)]
     assert sorted(job.calls) == [call(1), call(2), call(3)]
-    assert job.company is Company.OBSERVED
+    assert not job.is_shared
 
 
 def test_one_suites_hanging_calls_take_nothing_from_another_suite(judge: Judge) -> None:

@@ -26,7 +26,6 @@ import pytest
 from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
 from codea1_env.sandbox import (
     CallsJob,
-    Company,
     ExpressionsJob,
     JobResult,
     Limits,
@@ -63,7 +62,7 @@ def call(*positional: object, **named: object) -> bytes:
 
 def run(sandbox: LocalSandbox, source: str, arguments: Sequence[object], limits: Limits = SHORT) -> JobResult:
     """One job that calls `f` with each argument."""
-    (result,) = sandbox.run([CallsJob(source, "f", tuple(call(x) for x in arguments), limits, company=Company.SHARED)])
+    (result,) = sandbox.run([CallsJob(source, "f", tuple(call(x) for x in arguments), limits, is_shared=True)])
     return result
 
 
@@ -499,7 +498,7 @@ def test_an_earlier_programs_code_and_values_are_nowhere_in_memory(sandbox: Loca
     limits = Limits(time_limit_s=5, budget_s=20)
     earlier = [CallsJob(carrier, "f", (call(f"{_MARK} again"),) * 20, limits) for _ in range(3)]
     parts = (call([_MARK[:9], _MARK[9:]]), call(["".join(["ast"]), ".py"]))
-    *_, result = sandbox.run([*earlier, CallsJob(_SCAN, "f", parts, limits, company=Company.SHARED)])
+    *_, result = sandbox.run([*earlier, CallsJob(_SCAN, "f", parts, limits, is_shared=True)])
     (own, scanned), (control, _) = [json.loads(outcome.value) for outcome in result.outcomes]
     assert scanned > 4 << 20
     assert control > 1

@@ -10,7 +10,7 @@ import pytest
 
 from codea1_env.judging.schedule import calls_job
 from codea1_env.problems.problem import Problem
-from codea1_env.sandbox import CallsJob, Company, Limits, LocalSandbox, OutcomeKind
+from codea1_env.sandbox import CallsJob, Limits, LocalSandbox, OutcomeKind
 from codea1_env.sandbox.local import _ZygoteSlot
 from codea1_env.sandbox.protocol import Outcome
 from codea1_env.sandbox.scheduling import Scheduling
@@ -187,7 +187,7 @@ now = time.process_time_ns
 
 
 def kinds(sandbox: LocalSandbox, body: str, calls: int = 1, limits: Limits = LIMITS) -> list[OutcomeKind]:
-    job = CallsJob(FORGE + body, "f", (b"[[],[]]",) * calls, limits, company=Company.SHARED)
+    job = CallsJob(FORGE + body, "f", (b"[[],[]]",) * calls, limits, is_shared=True)
     (result,) = sandbox.run([job])
     return [outcome.kind for outcome in result.outcomes]
 
@@ -210,7 +210,7 @@ def test_an_answer_that_was_read_cannot_be_taken_back() -> None:
     with LocalSandbox() as sandbox:
         assert sandbox.guarantees["seccomp"] is True
         zygote: Zygote = sandbox._slots[0].zygotes[ZygoteKind()]
-        sandbox.run([CallsJob("def f():\n    return 1", "f", (b"[[],[]]",) * 2, company=Company.SHARED)])
+        sandbox.run([CallsJob("def f():\n    return 1", "f", (b"[[],[]]",) * 2, is_shared=True)])
         before = [record.payload for record in zygote.records(9)]
         assert before == [b"", b"1", b"1"]
         region = os.pread(zygote._output, 1 << 10, 0)
@@ -285,7 +285,7 @@ def solve(x):
 def test_records_of_loading_give_no_call_more_time(sandbox: LocalSandbox) -> None:
     source = LOADS_AGAIN.format(limit=LIMITS.time_limit_s)
     calls = tuple(b"[[%d],[]]" % number for number in range(4))
-    (result,) = sandbox.run([CallsJob(source, "solve", calls, LIMITS, company=Company.ALONE)])
+    (result,) = sandbox.run([CallsJob(source, "solve", calls, LIMITS)])
     assert [outcome.kind for outcome in result.outcomes] == [OutcomeKind.TIMEOUT] * 4
 
 
@@ -293,7 +293,7 @@ def test_records_of_loading_give_no_call_more_time(sandbox: LocalSandbox) -> Non
 def test_what_the_kernel_counted_is_late_whatever_is_claimed(cpu_s: float) -> None:
     """A process loads and answers: it may take its limit of 0.3 s twice."""
     calls = (b"[[],[]]",)
-    task = Task(0, CallsJob("", "f", calls, LIMITS, company=Company.ALONE), calls, handed_over=1)
+    task = Task(0, CallsJob("", "f", calls, LIMITS), calls, handed_over=1)
     absorb(
         task,
         [CandidateRecord("L", b"", 0), CandidateRecord("V", b"1", 0)],
@@ -322,19 +322,19 @@ def solve(x):
 
 def test_what_a_call_leaves_is_collected_in_its_own_time(sandbox: LocalSandbox) -> None:
     """The second call makes nothing that the collector would run for by itself."""
-    (result,) = sandbox.run([CallsJob(LEAVES_A_CIRCLE, "solve", (b"[[0],[]]", b"[[1],[]]"), company=Company.SHARED)])
+    (result,) = sandbox.run([CallsJob(LEAVES_A_CIRCLE, "solve", (b"[[0],[]]", b"[[1],[]]"), is_shared=True)])
     assert [outcome.value for outcome in result.outcomes] == [b"null", b"true"]
 
 
-@pytest.mark.parametrize("company", Company)
-def test_a_nan_has_one_place_in_a_set_whatever_was_before(sandbox: LocalSandbox, company: Company) -> None:
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_nan_has_one_place_in_a_set_whatever_was_before(sandbox: LocalSandbox, is_shared: bool) -> None:
     """As long as it is not asked with another hash seed, where some of its places are others."""
     source = "{}def solve(xs):\n    return list(set(xs))\n"
     calls = [b'[[[{"f":"nan"},%s]],[]]' % b",".join(b"%d" % n for n in range(0, most, 3)) for most in range(9, 90)]
     other = b'[[[0.5,{"f":"nan"}]],[]]'
 
     def places(text: str, asked: list[bytes], seed: int = 0) -> list[bytes]:
-        job = CallsJob(source.format(text), "solve", tuple(asked), hash_seed=seed, company=company)
+        job = CallsJob(source.format(text), "solve", tuple(asked), hash_seed=seed, is_shared=is_shared)
         return [outcome.value for outcome in sandbox.run([job])[0].outcomes]
 
     found = places("", calls)
@@ -379,5 +379,5 @@ def solve(x):
     gc.collect()
     return left() is None
 """
-    (result,) = sandbox.run([CallsJob(source, "solve", (b"[[1],[]]",), company=Company.ALONE)])
+    (result,) = sandbox.run([CallsJob(source, "solve", (b"[[1],[]]",))])
     assert result.outcomes[0].value == b"true"

@@ -8,7 +8,6 @@ from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.protocol import (
     CallsJob,
-    Company,
     ExpressionsJob,
     Job,
     JobResult,
@@ -51,7 +50,6 @@ def open_sandbox(
 __all__ = [
     "BACKENDS",
     "CallsJob",
-    "Company",
     "ExpressionsJob",
     "Job",
     "JobResult",

@@ -18,7 +18,6 @@ from codea1_env.sandbox.protocol import (
     MOST_NOTES,
     NOTE,
     CallsJob,
-    Company,
     ExpressionsJob,
     Job,
     JobResult,
@@ -94,7 +93,7 @@ def read_job(head: bytes, body: bytes) -> Job:
         world = plain["world"]
         plain["world"] = World(tuple(world.pop("packages")), **world)
     if content["job"] == CallsJob.__name__:
-        plain |= {"calls": _split(body, content["sizes"]), "company": Company(plain["company"])}
+        plain["calls"] = _split(body, content["sizes"])
     return _JOBS[content["job"]](**plain, limits=Limits(**content["limits"]))
 
 

@@ -55,17 +55,6 @@ class Limits:
             raise ConfigurationError(f"value_bytes must be in [64, 4194304], got {self.value_bytes}")
 
 
-class Company(StrEnum):
-    """What the calls of a program may share."""
-
-    SHARED = "shared"
-    """One process, whatever the program keeps: for programs that are trusted to keep nothing."""
-    OBSERVED = "observed"
-    """One process where the program was seen to keep nothing (`sandbox/tasks.py`), else a process each."""
-    ALONE = "alone"
-    """Nothing: every call has a process of its own, which was given no other call."""
-
-
 @dataclass(frozen=True, slots=True)
 class CallsJob:
     """Load `source`, then call `entry_point` once per element of `calls`, in order, in as many processes as it takes.
@@ -82,9 +71,10 @@ class CallsJob:
     """PYTHONHASHSEED and the seed of `random` in the process. Two seeds expose order- and chance-dependence."""
     packages: tuple[str, ...] = ()
     """Of `worlds.PACKAGES`, what must be installed for the program."""
-    company: Company = Company.OBSERVED
-    """What the calls may share. A call with floats has a process of its own where it has sets or the program makes any,
-    because the hash of a NaN is its address."""
+    is_shared: bool = False
+    """Whether one process does all calls, whatever the program keeps: where it is trusted to keep nothing. Else they
+    share one where it was seen to keep nothing (`sandbox/tasks.py`), and have one each where not. A call with floats
+    has a process of its own where it has sets or the program makes any, because the hash of a NaN is its address."""
     epilogue: str = ""
     """Runs behind the source, in its names. Nobody's text but ours: it does not count as what the program names."""
     is_checker: bool = False

@@ -22,7 +22,6 @@ from pathlib import Path
 
 from codea1_env.sandbox import (
     CallsJob,
-    Company,
     JobResult,
     Limits,
     Outcome,
@@ -99,7 +98,7 @@ def run_attacks(sandbox: Sandbox) -> list[AttackResult]:
 def _run(attack: _Attack, canaries: _Canaries, sandbox: Sandbox) -> AttackResult:
     calls = tuple(json.dumps([list(words), []]).encode() for words in attack.arguments(canaries))
     groups = [(call,) for call in calls] if attack.is_apart else [calls]
-    jobs = [CallsJob(attack.source, "attack", group, _LIMITS, company=Company.SHARED) for group in groups]
+    jobs = [CallsJob(attack.source, "attack", group, _LIMITS, is_shared=True) for group in groups]
     try:
         *ran, honest = sandbox.run([*jobs, _HONEST])
     except SandboxUnsafe:

@@ -1,6 +1,6 @@
 """One job of the local backend on its way: what is handed over next, and what every ended process is charged for.
 
-Calls that are OBSERVED are asked in one process, which says whether the program keeps what it kept when it was loaded.
+Calls are asked in one process, which says whether the program keeps what it kept when it was loaded.
 Where it does not, or does not say, every call has a process of its own. Where it does, the calls that came to something
 are asked once more, in another order and with memory at other addresses: if one of them comes to something else, every
 call has a process of its own as well. Nothing of this is charged to the program, and nothing of it asks what is right.
@@ -22,7 +22,6 @@ from codea1_env.sandbox.protocol import (
     MOST_NOTES,
     NOTE,
     CallsJob,
-    Company,
     ExpressionsJob,
     Job,
     Outcome,
@@ -151,7 +150,7 @@ def payload(task: Task) -> tuple[bytes, bytes]:
         if last > first and (was_apart or is_apart or size + len(item) >= JOB_BYTES):
             break
         size, last, was_apart = size + len(item), last + 1, is_apart
-    looks = isinstance(task.job, CallsJob) and task.job.company is Company.OBSERVED and last - first > 1
+    looks = isinstance(task.job, CallsJob) and not task.job.is_shared and last - first > 1
     task.company = _SharedProcess(first, task.strikes, task.spent_ns, task.asleep_s) if looks else None
     return _handed_over(task, task.items[first:last], looks)
 
@@ -188,7 +187,7 @@ def wants_a_process_each(task: Task) -> bool:
     job = task.job
     is_alone = isinstance(job, StdioJob)
     if isinstance(job, CallsJob):
-        is_alone = job.company is Company.ALONE or job.world.threads or job.is_program
+        is_alone = job.world.threads or job.is_program
     return is_alone or task.is_alone or len(task.items) == 1
 
 

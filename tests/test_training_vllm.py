@@ -5,6 +5,7 @@ Optional: `make test-vllm` makes an environment that has vLLM.
 
 import dataclasses
 import importlib.util
+import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,13 @@ def with_base(model: Any, generation: Any) -> None:
 
 @pytest.mark.vllm
 @needs_vllm
-def test_vllm_says_the_same_with_adapters_alone_as_with_weights_that_they_are_merged_into(tmp_path: Path) -> None:
-    """TRL's own way beside ours, on the same vLLM: twice, for an adapter that stays from before would pass once."""
+def test_vllm_says_the_same_with_adapters_alone_as_with_weights_that_they_are_merged_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TRL's own way beside ours, on the same vLLM: twice, for an adapter that stays from before would pass once. Of
+    the folder that an adapter goes through nothing is left."""
+    (tmp_path / "folders").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "folders"))
     run = SeatRun(ADAPTERS, tiny_base(tmp_path), tmp_path / "coder", 3)
     trainer = TrlPolicy(run)._trainer
     generation = trainer.vllm_generation
@@ -99,6 +105,7 @@ def test_vllm_says_the_same_with_adapters_alone_as_with_weights_that_they_are_me
             torch.nn.init.normal_(parameter, std=scale)
         generation.sync_weights()
         with_adapters = said()
+        assert list((tmp_path / "folders").glob("codea1-adapters-*")) == []
         generation.llm.generate = type(generation.llm).generate.__get__(generation.llm)
         type(generation).sync_weights(generation)  # TRL's, which writes into the base
         merged = said()

@@ -20,9 +20,7 @@ from __future__ import annotations
 
 import functools
 import os
-import shutil
 import tempfile
-from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
@@ -79,7 +77,6 @@ class AdapterSync:
 
     def __init__(self, trainer: Any) -> None:
         self._model, self._generation = trainer.model, trainer.vllm_generation
-        self._folder = tempfile.TemporaryDirectory(prefix="codea1-adapters-")
         self._generate, self._sent = self._generation.llm.generate, 0
 
     def __call__(self) -> None:
@@ -89,18 +86,14 @@ class AdapterSync:
         if self._generation.enable_sleep_mode:
             llm.wake_up(tags=["weights"])
             self._generation._llm_weights_sleeping = False
-        before, self._sent = self._place, self._sent + 1
-        self._model.save_pretrained(self._place)
-        shutil.rmtree(before, ignore_errors=True)
-        request = LoRARequest(
-            f"update {self._sent}", self._sent, str(self._place)
-        )  # by a number of its own: no stale one
+        self._sent += 1
+        with tempfile.TemporaryDirectory(prefix="codea1-adapters-") as folder:
+            self._model.save_pretrained(folder)
+            # By a number of its own: no stale one. Read at once, and never again while it is the only one.
+            request = LoRARequest(f"update {self._sent}", self._sent, folder)
+            llm.llm_engine.add_lora(request)
         llm.generate = functools.partial(self._generate, lora_request=request)
         llm.reset_prefix_cache()
-
-    @property
-    def _place(self) -> Path:
-        return Path(self._folder.name) / str(self._sent)
 
 
 def _is_colocated(arguments: Any) -> bool:

@@ -22,7 +22,9 @@ hydra = importlib.import_module("hydra")
 torch = importlib.import_module("torch")
 loop = importlib.import_module("verl.experimental.reward_loop.reward_loop")
 pytestmark = pytest.mark.verl
-PAGE = (Path(__file__).parents[1] / "docs" / "your-framework.md").read_text()
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "your-framework.md").read_text()
+EXAMPLE = ROOT / "examples" / "verl_rewards.yaml"
 STDIO = {"inputs": ["1\n", "4\n", "7\n", "10\n"], "outputs": ["1\n", "2\n", "7\n", "5\n"]}
 """Halving, as a whole program."""
 
@@ -57,10 +59,16 @@ def of_page(after: str, **replaced: str) -> list[str]:
     """The configuration that stands on the page behind these words, as overrides."""
     block = re.search(r"```yaml\n(.*?)```", PAGE[PAGE.index(after) :], re.DOTALL)
     assert block is not None
-    ((_, sections),) = yaml.safe_load(block[1]).items()
+    return overrides(block[1], **replaced)
+
+
+def overrides(text: str, **replaced: str) -> list[str]:
+    """One section of verl's `reward`, as overrides. What its function takes has no default, so it is added."""
+    ((_, sections),) = yaml.safe_load(text).items()
     ((section, values),) = sections.items()
     assert replaced.keys() <= values.keys()
-    return [f"reward.{section}.{name}={value}" for name, value in (values | replaced).items()]
+    texts = {name: str(value).replace("'", "") for name, value in (values | replaced).items()}
+    return [f"{'+' * (name == 'reward_kwargs')}reward.{section}.{name}={text}" for name, text in texts.items()]
 
 
 def paid(worker: Any, tokenizer: Any, rows: list[tuple[str, str, dict[str, Any]]], source: str = "codea1") -> list[Any]:
@@ -87,8 +95,11 @@ def np_objects(values: list[Any]) -> Any:
     return array
 
 
-def test_a_coder_earns_what_the_arena_grades(tokenizer: Any) -> None:
-    rewards = worker(tokenizer, *of_page("`custom_reward_function`"))
+@pytest.mark.parametrize("of_whom", ["page", "example"])
+def test_a_coder_earns_what_the_arena_grades(of_whom: str, tokenizer: Any) -> None:
+    rewards = worker(
+        tokenizer, *(of_page("`custom_reward_function`") if of_whom == "page" else overrides(EXAMPLE.read_text()))
+    )
     found = paid(rewards, tokenizer, [(text, contract.LINE, {}) for text in contract.PROGRAMS.values()])
     scores = dict(zip(contract.PROGRAMS, (each["reward_score"] for each in found), strict=True))
     assert scores == contract.golden_by_the_arena()

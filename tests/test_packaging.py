@@ -98,6 +98,17 @@ def test_the_space_copies_what_is_there_and_serves_where_its_card_says() -> None
     assert (card["sdk"], len(served)) == ("docker", 2)
 
 
+def test_the_page_for_assistants_has_40_lines_at_most_and_names_what_is_there() -> None:
+    page, targets = (ROOT / "AGENTS.md").read_text(), (ROOT / "Makefile").read_text()
+    assert len(page.splitlines()) <= 40
+    paths = set(re.findall(r"(?<![\w/.])(?:\w+/)+[\w.-]*|\b[A-Z_]+\.md\b", page)) - {"tests/test_NAME.py", "bin/python"}
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    made = re.findall(r"^    make ([\w-]+)", page, re.MULTILINE)
+    assert made
+    assert [name for name in made if not re.search(rf"^{name}:", targets, re.MULTILINE)] == []
+
+
 def test_the_release_check_refuses_two_builds_that_differ(tmp_path: Path) -> None:
     check = runpy.run_path(str(ROOT / "tests" / "release" / "check.py"))
     folders = [tmp_path / "one", tmp_path / "other"]

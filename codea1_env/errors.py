@@ -18,6 +18,17 @@
 Messages say what the value must be, what it was, and, where it helps, how to fix it.
 """
 
+import os
+
+
+def told(error: BaseException) -> str:
+    """The error's message; of a file that the system refuses, one that says must, got and fix."""
+    if not isinstance(error, OSError) or not isinstance(error.filename, str | bytes | os.PathLike):
+        return str(error)
+    if error.strerror != os.strerror(error.errno or 0):  # a message of our own
+        return str(error)
+    return f"{os.fsdecode(error.filename)} must be accessible, got: {error.strerror}; check its path and permissions"
+
 
 class Codea1Error(Exception):
     """Base of all errors raised on purpose."""

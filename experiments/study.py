@@ -41,7 +41,7 @@ with for_script("train"):
 
     from codea1_env.bench.estimates import Estimate, by_base, new_run, of_share
     from codea1_env.configuration.presets import load_preset, preset_names
-    from codea1_env.errors import Codea1Error, ConfigurationError
+    from codea1_env.errors import Codea1Error, ConfigurationError, told
     from codea1_env.judging.version import require_comparable
     from codea1_env.starting import CLOSED, lost_output
     from codea1_env.training.run.provenance import code_revision, processor_name
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lost = lost_output() or error
         if isinstance(lost, BrokenPipeError):
             return CLOSED
-        print(f"error: {lost}", file=sys.stderr)
+        print(f"error: {told(lost)}", file=sys.stderr)
         return 2 if isinstance(error, ConfigurationError) else 1
 
 

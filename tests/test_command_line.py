@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import builtins
 import errno
+import io
 import os
 import re
 import shlex
@@ -149,6 +151,44 @@ def test_errors_of_the_system_and_faults_of_ours_are_told_apart_in_one_line(
     assert main(["report", object()]) == 70  # type: ignore[list-item]  # what nobody foresaw
     shown = capsys.readouterr().err
     assert re.fullmatch(r"codea1: a fault of codea1, not yours: TypeError: .*; --debug shows where\n", shown)
+
+
+@pytest.fixture
+def unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that the system refuses to open, to whoever runs the test: root may read everything."""
+    path = tmp_path / "secret"
+    path.write_text("{}\n")
+    opened = io.open
+
+    def refusing(file: Any, *arguments: Any, **options: Any) -> Any:
+        if str(file) == str(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(file, *arguments, **options)
+
+    monkeypatch.setattr(io, "open", refusing)
+    monkeypatch.setattr(builtins, "open", refusing)
+    return path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score", "FILE", "-o", "OUT"],
+        ["replay", "FILE"],
+        ["view", "FILE"],
+        ["data", "check", "FILE"],
+        ["eval", "--player", "oracle", "--problems", "FILE"],
+        ["tournament", "--coder", "recorded:FILE", "--tester", "fuzz"],
+        ["bench", "check", "FILE"],
+    ],
+)
+def test_a_file_that_the_system_refuses_is_named_with_what_to_check(
+    arguments: list[str], unreadable: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [word.replace("FILE", str(unreadable)).replace("OUT", str(tmp_path / "out")) for word in arguments]
+    assert main(given) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"codea1: {unreadable} must be accessible, got: Permission denied; check its path and permissions"
 
 
 def test_a_reader_that_leaves_ends_the_command_without_a_word() -> None:

@@ -50,30 +50,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except SystemExit:  # --help, --version
         if lost := lost_output():
-            return _ended(lost, str(lost), given)
+            return _ended(lost, given)
         raise
     except KeyboardInterrupt as error:
-        return _ended(error, "interrupted", given)
+        return _ended(error, given)
     except OSError as error:
-        why = lost_output() or error
-        return _ended(why, str(why), given)
+        return _ended(lost_output() or error, given)
     except Exception as error:
-        return _ended(error, str(error), given)
+        return _ended(error, given)
 
 
-def _ended(error: BaseException, message: str, given: Sequence[str]) -> int:
+def _ended(error: BaseException, given: Sequence[str]) -> int:
     """Say why, in one line; the exit code."""
     from codea1_env.class_paths import as_own
     from codea1_env.cli.common import FAILED, FAULT, MISUSED
-    from codea1_env.errors import Codea1Error, ConfigurationError, OwnCodeFailed
+    from codea1_env.errors import Codea1Error, ConfigurationError, OwnCodeFailed, told
 
     if isinstance(error, Exception) and isinstance(own := as_own(error), OwnCodeFailed):
         print(own.args[1], end="", file=sys.stderr)  # whoever wrote that code needs it
-        error, message = own, str(own)
+        error = own
     elif "--debug" in given:
         traceback.print_exception(error)
+    message = told(error)
     if isinstance(error, KeyboardInterrupt):
-        status = INTERRUPTED
+        status, message = INTERRUPTED, "interrupted"
     elif isinstance(error, BrokenPipeError):
         status, message = CLOSED, ""
     elif isinstance(error, ConfigurationError):

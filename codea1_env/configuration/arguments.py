@@ -30,7 +30,7 @@ from codea1_env.configuration.presets import PRESETS, Preset, load_preset, prese
 from codea1_env.configuration.problem_sets import checked_files, require_files
 from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.configuration.sections import check_trackers
-from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, OwnCodeFailed
+from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, OwnCodeFailed, told
 from codea1_env.extras import MissingExtra, extra
 from codea1_env.language_models.directories import is_place, require_chat_model, require_gguf_reader, require_model
 from codea1_env.language_models.gguf_header import read_gguf_header
@@ -140,7 +140,10 @@ def exit_status(main: Callable[[], int]) -> int:
             return CLOSED
         if not _is_full(error):
             if not isinstance(own := as_own(error), OwnCodeFailed):
-                raise
+                if not isinstance(error, PermissionError):
+                    raise
+                _tell(told(error))
+                return 1
             print(own.args[1], end="", file=sys.stderr)  # whoever wrote that code needs its traceback
             _tell(str(own))
             return 1

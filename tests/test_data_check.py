@@ -160,8 +160,8 @@ def test_a_trainer_leaves_out_what_cannot_be_judged_and_refuses_too_few(
     assert "Mistake Book replays nothing" not in shown, "questions come back"
     few = dataclasses.replace(SMOKE, rounds=2, round=dataclasses.replace(SMOKE.round, questions=2))
     assert book_note(few, 4) == (
-        "2 rounds ask 4 of 4 questions, each at most once, so the Mistake Book replays nothing; a lower "
-        "problems.limit repeats questions"
+        "2 rounds ask 4 of 4 questions, each at most once, so the Mistake Book replays nothing; to repeat "
+        "questions, lower problems.limit"
     )
     assert not book_note(few, 3)
     assert not book_note(dataclasses.replace(few, reward=dataclasses.replace(few.reward, replay_limit=0)), 4)

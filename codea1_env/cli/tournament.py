@@ -69,6 +69,10 @@ An OpenAI-compatible server gets the key in OPENAI_API_KEY, if it is set. Interv
 questions and the number of games matter; with fewer than {FEWEST} games there is none. After an interruption the same
 command continues.
 """
+LEGEND = (
+    "A tester wins a game if the program fails a valid test of its suite.",
+    "Rating: 1500 is average; 400 points more are odds of ten to one. Reward: the mean of a game.",
+)
 _SPEC = re.compile(r"(?:(?P<name>[^=:/]+)=)?(?P<spec>[a-z]+(?::.+)?)", re.DOTALL)
 
 
@@ -277,7 +281,7 @@ def _as_text(played: Tournament) -> str:
         cells = ["-" if share is None else f"{share:.2f}" for share in shares]
         row = [f"{cell:>{size}}" for cell, size in zip(cells, columns, strict=True)]
         lines.append("  ".join([f"{coder.name:<{width}}", *row]))
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *LEGEND])
 
 
 def _as_json(played: Tournament, problems: Sequence[Problem], options: argparse.Namespace) -> str:

@@ -124,7 +124,7 @@ def book_note(preset: Preset, questions: int) -> str:
         return ""
     return (
         f"{preset.rounds} rounds ask {asked} of {questions} questions, each at most once, so the Mistake Book replays "
-        "nothing; a lower problems.limit repeats questions"
+        "nothing; to repeat questions, lower problems.limit"
     )
 
 

@@ -83,10 +83,10 @@ class RunJournal:
             reasons = {name.removeprefix(start): part for name, part in values.items() if name.startswith(start)}
             commonest = sorted(reasons.items(), key=lambda item: -item[1])[:5]
             named = [f"{reason} ({part:.0%})" for reason, part in commonest]
-            shows = f"; `codea1 view {self._run.directory}` shows them" if self._run.preset.keep_duels else ""
+            shows = f", and `codea1 view {self._run.directory}` shows them" if self._run.preset.keep_duels else ""
             self.say(
                 f"round {rounds_done}: {share:.0%} of the tester's suites hold no readable test and earn nothing; "
-                f"they hold {', '.join(named)} (docs/command-line.md says what a test is{shows})"
+                f"they hold {', '.join(named)}. docs/command-line.md explains this{shows}"
             )
 
     def write_measured(self, measured: MeasuredSeats, rounds_done: int) -> None:

@@ -58,10 +58,10 @@ def installed(packages: Iterable[str]) -> tuple[str, ...]:
 
 @functools.cache
 def packages_with_needs(required: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
-    """`required`, those of `wanted` that are installed, and what all these need, in one order: programs that import the
-    same in the end are forked from one zygote."""
+    """`required`, whatever it is, those of `wanted` that are installed, and what all these need, in one order: programs
+    that import the same in the end are forked from one zygote."""
     there = {*required, *installed(_closure([*required, *installed(wanted)]))}
-    return tuple(name for name in PACKAGES if name in there)
+    return (*(name for name in PACKAGES if name in there), *(name for name in required if name not in PACKAGES))
 
 
 def metadata_places(names: Iterable[str]) -> list[str]:

@@ -77,7 +77,8 @@ def request(number: int) -> tuple[dict[str, object], dict[str, object]]:
 
 async def client(url: str, numbers: itertools.count[int], share: int, until: float, tally: Tally) -> None:
     """Keeps `share` requests in flight until then."""
-    limits = httpx.Limits(max_connections=share, max_keepalive_connections=share)
+    # Idle connections are the server's to close: httpx, where its loop is late, closes one that it has just written to.
+    limits = httpx.Limits(max_connections=share, max_keepalive_connections=share, keepalive_expiry=None)
     # Without certificates, which take a fifth of a second each: 50 clients that read them keep each other's connections
     # idle for ten seconds, and on loaded cores for longer than the server keeps one.
     async with httpx.AsyncClient(base_url=url, timeout=120, limits=limits, trust_env=False, verify=False) as http:

@@ -81,6 +81,7 @@ def main() -> int:
     plot(output)
     play(preset, base, output / "code_a1", output / "before_and_after")
 
+    print("\nShares; in brackets the change from the base, with its 95 % interval over problems:")
     print(f"\n{table_of(found)}\n\nBoth seats over the rounds: {output / 'demo.png'}")
     print("A page of questions before and after. Each has the base's program, then that of the trained coder;")
     print(f"under `round 0` the base tester attacks both, under `round {preset.rounds}` the trained one:", flush=True)

@@ -26,6 +26,7 @@ from codea1_env.sandbox import CallsJob, JobResult, LocalSandbox, OutcomeKind, S
 from codea1_env.sandbox.packages import installed
 from codea1_env.sandbox.protocol import Limits
 from codea1_env.sandbox.scratch import Scratch
+from codea1_env.sandbox.tasks import zygote_kind
 from codea1_env.sandbox.worlds import PACKAGES, World, with_calls, world_of
 from codea1_env.training.round.metrics import round_metrics
 
@@ -80,7 +81,10 @@ def value(sandbox: LocalSandbox, source: str) -> object:
         ("from . import numpy", World()),
         ("import torch", World()),
         ("import numpy (", World()),
-        ("(" * 10_000 + "import", World()),
+        ("(" * 10_000 + "import os", World()),
+        ("import \uff4fs", World((), False, True)),
+        ("import os.path as path", World((), False, True)),
+        ("from builtins import __import__ as get\nos = get('o' 's')", World()),
     ],
 )
 def test_the_world_of_a_program_is_read_off_its_text(source: str, world: World) -> None:
@@ -439,6 +443,16 @@ def test_a_worker_keeps_few_zygotes(monkeypatch: pytest.MonkeyPatch) -> None:
             (slot,) = sandbox._slots
             assert len(slot.zygotes) <= 2
             assert next(reversed(slot.zygotes)).packages == (("numpy",) if "numpy" in source else ())
+
+
+@pytest.mark.parametrize("heads", [("numpy", "numpy, json", "decimal, numpy, threading"), ("pandas", "numpy, pandas")])
+def test_programs_that_import_the_same_in_the_end_share_a_zygote(heads: tuple[str, ...]) -> None:
+    if not installed(("pandas",)):
+        pytest.skip("pandas is not installed: pip install 'codea1-env[worlds]'")
+    sources = [f"import {head}\ndef f(x): return x" for head in heads]
+    (kind,) = {zygote_kind(CallsJob(source, "f", (), world=world_of(source))) for source in sources}
+    assert set(kind.packages) >= {"numpy", heads[0]}
+    assert zygote_kind(CallsJob("import json", "f", ())) != kind
 
 
 def test_a_directory_is_emptied_whatever_is_in_it(tmp_path: Path) -> None:

@@ -321,13 +321,24 @@ def test_the_command_writes_a_page_and_a_picture_and_says_so_to_scripts(tmp_path
         (["--port", "80"], "--port must come with --watch"),
         (["--watch", "--json"], "--watch writes nothing"),
         (["-o", "no/such/page.html"], "--output must be a file in an existing directory"),
-        (["-o", "page.png"], "--output must be a page, .html, got page.png"),
+        (["-o", "page.png"], "--output must end with .html, got page.png"),
         (["--watch", "--no-duels"], "--watch writes nothing"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(tmp_path: Path, arguments: list[str], must: str, capsys: Any) -> None:
     assert main(["report", str(write_run(tmp_path / "run")), *arguments]) == 2
     assert must in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["report", "view"])
+def test_no_page_takes_the_place_of_a_file_of_the_run(command: str, tmp_path: Path, capsys: Any) -> None:
+    run = write_run(tmp_path / "run")
+    files = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    assert run / "metrics.jsonl" in files
+    for path in files:
+        assert main([command, str(run), "-o", str(path)]) == 2
+        assert "--output must" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == files
 
 
 def test_the_papers_own_preset_differs_in_nothing_and_smoke_in_what_it_says(tmp_path: Path) -> None:

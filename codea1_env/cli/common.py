@@ -112,6 +112,13 @@ def require_place(name: str, path: Path, *others: Path | None) -> None:
             )
 
 
+def require_page(name: str, path: Path, *others: Path | None) -> None:
+    """Likewise for a page. Its ending keeps it off a run's own files, such as metrics.jsonl."""
+    require_place(name, path, *others)
+    if path.suffix != ".html":
+        raise ConfigurationError(f"{name} must end with .html, got {path}")
+
+
 def _is_same(path: Path, other: Path) -> bool:
     """Whether both name one file, be it there or not."""
     is_link = path.exists() and other.exists() and path.samefile(other)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from codea1_env.cli.common import claim, require_place, say
+from codea1_env.cli.common import claim, require_page, require_place, say
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.records.addresses import place_of, shown
 from codea1_env.report.brought import brought
@@ -76,11 +76,9 @@ def _make(runs: Sequence[RunRead], options: argparse.Namespace) -> int:
     first = options.runs[0]
     output = options.output or (first if isinstance(first, Path) else Path()) / "report.html"
     picture = None if options.no_png else output.with_suffix(".png")
-    for path in (output, picture):
-        if path is not None:
-            require_place("--output", path)
-    if output == picture:
-        raise ConfigurationError(f"--output must be a page, .html, got {output}")
+    require_page("--output", output)
+    if picture is not None:
+        require_place("--output", picture)
     with claim(("--output", output)):
         written = _write(runs, output, picture, options)
     for run in runs:

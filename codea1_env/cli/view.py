@@ -7,7 +7,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
-from codea1_env.cli.common import claim, require_at_least_one, require_place, say
+from codea1_env.cli.common import claim, require_at_least_one, require_page, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.records.addresses import place_of, shown
 from codea1_env.report.brought import brought, last_name
@@ -61,7 +61,7 @@ def _view_of(path: Path, options: argparse.Namespace) -> int:
     """`path`: of the input on this machine."""
     name = last_name(options.input)
     output = options.output or Path(f"{Path(name).stem if path.is_file() else name}.html")
-    require_place("--output", output, path)
+    require_page("--output", output, path)
     with claim(("--output", output)) as stack:
         sandbox: Sandbox | None = None
         if options.execute:

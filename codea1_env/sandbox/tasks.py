@@ -198,7 +198,7 @@ def most_records(task: Task) -> int:
 
 
 def _head(job: Job) -> dict[str, object]:
-    fields: dict[str, object] = {"value_bytes": job.limits.value_bytes}
+    fields: dict[str, object] = {"value_bytes": job.limits.value_bytes, "listing_s": job.limits.time_limit_s / 4}
     if not isinstance(job, ExpressionsJob):
         world = job.world
         is_watched = world.is_wide or "import" in job.source

@@ -26,6 +26,7 @@ RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
 """Functions, of unittest and of pytest, that say which exception must be raised."""
 _CATCHING_FAILURES = {"AssertionError", "Exception", "BaseException"}
 _SPECIAL = re.compile(r"[.^$*+?{}\[\]|()]|\\[a-zA-Z0-9]")
+_NO_EXCEPTIONS = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")
 _BUILT_IN = {
     name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
 }
@@ -51,6 +52,9 @@ def condition_of_exception(expects: ast.Call, name: str, body: Sequence[ast.stmt
     names = _names(types)
     right: ast.expr = ast.Constant(names[0]) if len(names) == 1 else ast.List([*map(ast.Constant, names)], ast.Load())
     is_type = ast.Compare(_part(call, "raises"), [ast.Eq() if len(names) == 1 else ast.In()], [right])
+    if "Exception" in names:  # of whatever class
+        right = ast.List([*map(ast.Constant, _NO_EXCEPTIONS)], ast.Load())
+        is_type = ast.Compare(_part(call, "raises"), [ast.NotIn()], [right])
     if pattern is None:
         return is_type
     try:

@@ -25,6 +25,7 @@ import looks
 import scope
 import state
 import streams
+import value_kinds
 import values
 
 _SPARED_STACK = 50
@@ -92,6 +93,7 @@ class Results:
 def run(head: bytes, items: int, region: memoryview) -> None:
     """Do one job. The process must end after it, whatever it raises: the program may have changed anything."""
     job, results = marshal.loads(head), Results(region)
+    value_kinds.listing_s = job.get("listing_s", value_kinds.listing_s)
     if job.get("is_watched"):
         denials.watch(results.note, job["source"], os.getcwd() if job["scratch"] else "")
     if job.get("prints"):

@@ -19,11 +19,14 @@ import itertools
 import sys
 import types
 from collections.abc import Callable, Iterable
+from time import process_time as _cpu_s
 from typing import Any
 
 MAX_ITEMS = 1 << 16
 """Of an iterator that is listed; of one that has more, SHOWN_ITEMS are told."""
 SHOWN_ITEMS = 256
+listing_s = 1e9
+"""CPU seconds of a listing of more than SHOWN_ITEMS, after which such an iterator has more; set once, by the job."""
 MAX_ATTRIBUTES = 64
 MAX_OBJECTS = 8
 """Objects that may stand in each other's attributes and items."""
@@ -73,13 +76,22 @@ class Reading:
         found: list[Any] = []
         end = ""
         try:
-            found.extend(itertools.islice(iter(iterable), MAX_ITEMS + 1))
+            iterator, began = iter(iterable), _cpu_s()
+            count = -SHOWN_ITEMS
+            while count + SHOWN_ITEMS == len(found) <= MAX_ITEMS:
+                count = len(found)
+                if count and _cpu_s() - began > listing_s:  # most such iterators never end
+                    return self._kept_trees(found[:SHOWN_ITEMS], MORE)
+                found.extend(itertools.islice(iterator, SHOWN_ITEMS))
         except (MemoryError, RecursionError):
             raise
         except Exception as error:
             end = str(type(error).__name__)[:64]
         if len(found) > MAX_ITEMS:
             found, end = found[:SHOWN_ITEMS], MORE
+        return self._kept_trees(found, end)
+
+    def _kept_trees(self, found: list[Any], end: str) -> tuple[list[Any], str]:
         kept = self._room[0] // 2
         self._room[0] -= kept
         trees: list[Any] = []

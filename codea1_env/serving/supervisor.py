@@ -25,7 +25,7 @@ with extra("serve", "the server needs"):
 _log = logging.getLogger(__name__)
 _PAUSE_S = 0.5
 """Before another server takes the place of one that was killed."""
-_KEEP_ALIVE_S = 75
+_KEEP_ALIVE_S = 600
 """How long an idle connection stays: longer than clients keep one, for a request on one that is closing is lost."""
 
 

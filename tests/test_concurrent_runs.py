@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -49,8 +50,13 @@ def begun(directory: Path, *arguments: str) -> tuple[subprocess.Popen[bytes], An
     """A run that has opened its files, and the pipe that it reads from."""
     os.mkfifo(directory / "pipe")
     process = start(["score", "pipe", *arguments], directory)
-    pipe = (directory / "pipe").open("wb", buffering=0)  # returns when the run has opened it, too
-    return process, pipe
+    pipe = -1
+    while pipe < 0 and process.poll() is None:
+        time.sleep(0.01)
+        with contextlib.suppress(OSError):  # nobody reads yet
+            pipe = os.open(directory / "pipe", os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(pipe, True)
+    return process, os.fdopen(pipe, "wb", buffering=0)
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, str]:

@@ -411,6 +411,12 @@ DENIALS = {
     "def f(x): return open('/etc/passwd').read()": "file",
     "def f(x): return open('/etc/made', 'w')": "file",
     "import os\ndef f(x): return os.symlink('/etc/passwd', 'a')": "file",
+    "def f(x):\n    with open('a', 'wb') as made:\n        for _ in range(40): made.write(bytes(1 << 20))": "file",
+    "import os\ndef f(x): return open(os.path.expanduser('~/a'), 'w')": "file",
+    "from pathlib import Path\ndef f(x): return Path.home()": "file",
+    "import getpass\ndef f(x): return getpass.getuser()": "file",
+    "import os\ndef f(x): return os.nice(1)": "process",
+    "from multiprocessing import shared_memory\ndef f(x): return shared_memory.SharedMemory(create=True, size=9)": "file",
     "def f(x):\n    import torch": "import torch",
     "try:\n    import torch\nexcept ImportError:\n    torch = None\ndef f(x): return 1": "import torch",
     "import threading\ndef f(x):\n    event = threading.Event()\n    for _ in range(100):\n"
@@ -424,8 +430,20 @@ def test_what_a_program_is_denied_is_said(sandbox: LocalSandbox, source: str) ->
     assert DENIALS[source] in run(sandbox, source).denied
 
 
+def test_an_error_of_a_programs_own_is_an_error_whatever_it_says_of_itself(sandbox: LocalSandbox) -> None:
+    for own in ("errno = property(lambda self: 1 / 0)", "filename = property(lambda self: [][0])",
+                "__getattribute__ = lambda self, name: 1 / 0"):  # fmt: skip
+        result = run(sandbox, f"import os\nclass Own(OSError):\n    {own}\ndef f(x): raise Own(27, 'no')")
+        assert (result.outcomes[0].error, result.denied) == ("Own", ())
+
+
 def test_a_program_that_is_denied_nothing_is_said_to_be_denied_nothing(sandbox: LocalSandbox) -> None:
-    for source in ("import decimal, statistics, json, csv, hashlib\ndef f(x): return x", "def f(x): return 1 / 0"):
+    for source in (
+        "import decimal, statistics, json, csv, hashlib\ndef f(x): return x",
+        "def f(x): return 1 / 0",
+        "import os\ndef f(x): raise PermissionError('no')",
+        "import os\ndef f(x): return open('none')",
+    ):
         assert run(sandbox, source).denied == ()
 
 

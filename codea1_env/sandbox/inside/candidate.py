@@ -49,6 +49,7 @@ _read_json = _scanner.scan_once  # held by the process, so that no program puts 
 _forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
 read = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a program's hook could refuse
 read.restype, read.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
+_escaped = denials.escaped
 _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HEADER.pack_into
 _exit = os._exit
 
@@ -158,7 +159,8 @@ def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes
     except MemoryError:
         return MEMORY, b"MemoryError", True
     except BaseException as error:
-        return ERROR, _name(error), isinstance(error, RecursionError)
+        _escaped(error)
+        return ERROR, _name(error), issubclass(type(error), RecursionError)  # an object may lie of its class, or raise
 
 
 def _keep() -> None:

@@ -4,6 +4,7 @@ Lives in the untrusted process: a program can forge notes, and can keep them fro
 attempts by Python's own means; what it asks the kernel for behind Python's back is denied without a note.
 """
 
+import errno
 import os
 import re
 import sys
@@ -23,6 +24,10 @@ _NETWORK = frozenset((
 _LINKS = frozenset(("os.link", "os.symlink"))
 _DEVICES = ("/dev/", "/proc/self/fd/")
 _UNIX = 1
+_FULL = frozenset((errno.EFBIG, errno.ENOSPC, errno.EROFS))
+_NOBODY = ("Could not determine home", "getpwuid()")
+_SYSTEM = (OSError, PermissionError, FileNotFoundError)
+_REFUSED = frozenset((errno.EPERM, errno.EACCES, errno.ENOSYS))
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _write: "Callable[[str], None] | None" = None
 _noted: list[str] = []
@@ -59,6 +64,25 @@ def note(what: str) -> None:
     if _write is not None and what not in _noted and len(_noted) < MOST:
         _noted.append(what)
         _write(what)
+
+
+def escaped(error: BaseException) -> None:
+    """Note what an error of Python's own that ends a call tells: of a file that is too large, or of what the kernel
+    refused, a file that has a name or else something of processes. There are no homes and no users here. A program's
+    own classes are not asked, for they could answer by code."""
+    kind = type(error)
+    if kind is RuntimeError or kind is KeyError:
+        said = error.args[0] if error.args else None
+        if type(said) is str and said.startswith(_NOBODY):
+            note("file")
+    elif any(kind is known for known in _SYSTEM):
+        number, name = error.errno, error.filename  # type: ignore[attr-defined]
+        if type(number) is not int:
+            return
+        if number in _FULL or (number == errno.ENOENT and type(name) is str and name.startswith("~")):
+            note("file")
+        elif number in _REFUSED:
+            note("process" if name is None else "file")
 
 
 _pipe = os.pipe

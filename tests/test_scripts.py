@@ -20,7 +20,7 @@ from codea1_env.cli import main
 from codea1_env.configuration.presets import SMOKE
 from codea1_env.configuration.problem_sets import load_problem_sets
 from codea1_env.configuration.run_sections import ProblemFiles
-from codea1_env.evaluation.disagreement import disagreement
+from codea1_env.evaluation.disagreement import as_rows, disagreement
 from codea1_env.evaluation.evaluate import EvaluationPlan
 from codea1_env.judging.problems.importing import import_drafts
 from codea1_env.judging.scripts import CALLS, UNSEALED_REWARDS, ScriptJudge, ScriptTest, ScriptVerdict, expected_tests
@@ -530,3 +530,10 @@ def test_what_the_sealed_judge_alone_passes_fails_the_script_for_a_reason(verdic
     assert found is not None
     assert (found["passes"], found["why"]) == ("sealed", why)
     assert disagreement(asked(ADDS), right, ScriptVerdict((ScriptTest("a", "passed"),))) is None
+
+
+def test_programs_on_which_the_judges_differ_are_counted_by_reason_in_journals_of_earlier_versions_too() -> None:
+    one = {"passes": "scripts", "why": "another value", "told": ""}
+    rows = as_rows({"a": [one, "sealed passes; script: no"], "b": [one, "script passes; script: "]})
+    earlier = "an earlier version has not said"
+    assert rows == [["scripts", "another value", 2, "a"], ["scripts", earlier, 1, "b"], ["sealed", earlier, 1, "a"]]

@@ -35,12 +35,17 @@ def disagreement(problem: Problem, grade: Grade, verdict: ScriptVerdict) -> dict
     return {"passes": "scripts"} | _of_sealed(problem, grade)
 
 
-def as_rows(disagree: Mapping[str, Sequence[Mapping[str, str]]]) -> list[list[object]]:
-    """By judge and reason: what a program passes, why it fails the other, how many do, the first's question."""
+def as_rows(disagree: Mapping[str, Sequence[Mapping[str, str] | str]]) -> list[list[object]]:
+    """By judge and reason: what a program passes, why it fails the other, how many do, the first's question. Journals
+    begun by earlier versions have texts."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for problem_id, programs in disagree.items():
         for each in programs:
-            kinds.setdefault((each["passes"], each["why"]), []).append(problem_id)
+            if isinstance(each, str):
+                kind = "sealed" if each.startswith("sealed") else "scripts", "an earlier version has not said"
+            else:
+                kind = each["passes"], each["why"]
+            kinds.setdefault(kind, []).append(problem_id)
     rows = sorted(kinds.items(), key=lambda kind: (-len(kind[1]), kind[0]))
     return [[passes, why, len(found), found[0]] for (passes, why), found in rows]
 

@@ -155,7 +155,7 @@ def plot(output: Path) -> None:
                 points = [(look["round"], look[measure]) for look in looks if measure in look]
                 if points:
                     axis.plot(*zip(*points, strict=True), line, color=f"C{colour}", label=f"{title}, {name}")
-        axis.set(title=f"{seat}, held-out problems", xlabel="rounds done", ylim=(0, None))
+        axis.set(title=f"{seat}, held-out problems", xlabel="rounds done", ylabel="share", ylim=(0, None))
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, fontsize="small")  # covers no point
     figure.savefig(output / "demo.png", dpi=110)
 

@@ -184,14 +184,17 @@ def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, A
 
 
 def _arm_table(arms: Mapping[str, Runs], order: Sequence[str], names: Mapping[str, str]) -> list[str]:
-    over_bases = "Mean over bases of the mean over seeds [95 % interval, Student's t over the bases' means] (runs)."
+    over_bases = (
+        "Each cell: mean over bases of the mean over seeds [95 % interval, Student's t over the bases' means] (runs)."
+    )
     rows = []
     for arm in (arm for arm in order if arm in arms):
         columns = {name: by_base(column(arms[arm], name)) for name in names}
         if not any(columns.values()):
             continue
         rows.append([f"`{arm}`", *(shown(mean_of(name, v)) if v else "" for name, v in columns.items())])
-    said = over_bases if _bases(arms) > 1 else "Mean over seeds [95 % interval, Student's t over seeds] (seeds)."
+    over_seeds = "Each cell: mean over seeds [95 % interval, Student's t over seeds] (number of seeds)."
+    said = over_bases if _bases(arms) > 1 else over_seeds
     return [said, "", markdown_table(["arm", *names.values()], rows)]
 
 

@@ -41,5 +41,7 @@ def test_vllm_plays_both_seats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert greedy[0] == greedy[1]
     assert greedy[0].truncated
     assert player.respond([], 1) == []
+    many = [CoderRequest(each) for each in bundled_problems()]  # more tokens than vLLM reads at once
+    assert [len(group) for group in player.respond(many, 4, Sampling(max_tokens=2), seed=1)] == [4] * len(many)
     with pytest.raises(ConfigurationError, match="room for prompt and answer"):
         player.respond([TesterRequest(problem, "x = 1\n" * 4000)], 1, Sampling(max_tokens=8))

@@ -19,6 +19,7 @@ from codea1_env.players.templates import CLOSED, Begun, Messages, begun
 
 try:
     import vllm
+    from vllm.platforms import current_platform
 
     try:
         from vllm import exceptions as vllm_exceptions
@@ -44,6 +45,8 @@ class VLLMPlayer:
     @classmethod
     def load(cls, source: str | Path, *, name: str = "", prompt: Prompt = chat_messages, **engine: Any) -> VLLMPlayer:
         """Load a directory or a repository of the hub. `engine`: arguments of `vllm.LLM`, e.g. tensor_parallel_size."""
+        if current_platform.is_cpu():  # a prompt read in parts is stepped back over, which no seed on a CPU can do
+            engine = {"enable_chunked_prefill": False, **engine}
         made = vllm.LLM(model=str(source), generation_config="vllm", **engine)
         return cls(made, name=name or str(source), version=f"{source} vllm {vllm.__version__}", prompt=prompt)
 

@@ -23,9 +23,11 @@ from codea1_env.errors import SandboxError
 
 # `make fuzz` tries many more examples than `make test`, which has thousands of tests and the same examples each time.
 with contextlib.suppress(ImportError):  # the adapters' environments have no hypothesis
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 
-    settings.register_profile("quick", settings.default, max_examples=50, derandomize=True)
+    # A machine that is busy is no fault of what is drawn.
+    busy = [HealthCheck.too_slow]
+    settings.register_profile("quick", settings.default, max_examples=50, derandomize=True, suppress_health_check=busy)
     settings.register_profile("fuzz", max_examples=2000)
     settings.load_profile("fuzz" if os.environ.get("CODEA1_FUZZ") else "quick")
 

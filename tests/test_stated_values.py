@@ -68,6 +68,10 @@ EXACT = {
     "def f(x):\n    return ... if x else NotImplemented": "f(1) == ... | f(0) == NotImplemented | f(0) == ... | f(1) == None | f(1) == Ellipsis",
     "def f(x):\n    return slice(x, None, 2)": "f(1) == slice(1, None, 2) | f(1) == slice(1, None) | f(1) == slice(1.0, None, 2) | f(1) == (1, None, 2)",
     "def f(x):\n    return {type(each): each for each in x}": "f([1, 'a']) == {int: 1, str: 'a'} | f([1]) == {float: 1}",
+    "def f(x):\n    return x[::-1]": """
+        f('é'.encode()) == b'\\xa9\\xc3' | f(bytes.fromhex('00ff')) == 'ÿ'.encode('latin-1') + bytes(1)
+        f('a,b'.rsplit(',', 1)) == ['b', 'a'] | f('ab'.rjust(3)) == 'ba'.ljust(3) | f('a\\nb'.splitlines()) == ['a', 'b']
+    """,
     "def f(x):\n    return {x}": "f(1) == {1} | f(1) == frozenset({1}) | f(1) == [1]",
     "def f(x):\n    return float(x)": "f('inf') == math.inf | f('1') == 1e400 | f('inf') == 1e400 | f('inf') == float('inf')",
     "import math\ndef f(x):\n    return math.pi * x": "f(1) == math.pi | f(2) == math.tau | f(1) == 3",

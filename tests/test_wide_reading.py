@@ -113,7 +113,9 @@ if __name__ == "__main__":
         ),
         ("with self.assertRaises(KeyError): f(1); f(2)", "<expects_exception>"),
         ("with pytest.raises(KeyError, match=pattern): f(1)", "<expects_exception>"),
-        ("with pytest.raises(errors.Own): f(1)", "<expects_exception>"),
+        ("with pytest.raises(errors.Own): f(1)", "(f(1)['raises'] == 'Own') == True"),
+        ("with pytest.raises(json.decoder.JSONDecodeError): f(1)", "(f(1)['raises'] == 'JSONDecodeError') == True"),
+        ("with pytest.raises(errors().Own): f(1)", "<expects_exception>"),
         ("with pytest.raises(KeyError): g(1)", "<not_entry_point>"),
         ("with self.subTest(1): self.assertEqual(f(1), 2)", "f(1) == 2"),
     ],
@@ -315,7 +317,7 @@ def test_what_is_true_whatever_comes_back_is_no_claim(claim: str) -> None:
 
 
 def test_reasons_of_wide_reading_name_themselves() -> None:
-    suite = read("def test_a():\n    assert f(1) == f(open)\n    with pytest.raises(a.E):\n        f(1)\n")
+    suite = read("def test_a():\n    assert f(1) == f(open)\n    with pytest.raises(a().E):\n        f(1)\n")
     assert [test.reason for test in suite.tests] == [Reason.FORBIDDEN_NAME, Reason.EXPECTS_EXCEPTION]
 
 

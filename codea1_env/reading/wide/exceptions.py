@@ -9,7 +9,7 @@
 A type and a text in its message are one test. A built-in exception stands for those that derive from it, too. Where a
 problem does not say that its exceptions are answers, no call has such a value, and the test is `raises` or
 `wrong_relation` like any other. Rejected by name are patterns that are more than their text, several statements under
-one `with`, and types that are no plain names.
+one `with`, and types that are no names, dotted or not.
 """
 
 from __future__ import annotations
@@ -162,12 +162,21 @@ def _names(types: ast.expr) -> list[str]:
     named = types.elts if isinstance(types, ast.Tuple) else [types]
     names: dict[str, None] = {}
     for each in named:
-        if not isinstance(each, ast.Name):
-            raise Rejected(Reason.EXPECTS_EXCEPTION)
-        if each.id not in names:
-            names[each.id] = None
-            names |= dict.fromkeys(_below(each.id))
+        name = _last_name(each)
+        if name not in names:
+            names[name] = None
+            names |= dict.fromkeys(_below(name))
     return list(names)
+
+
+def _last_name(kind: ast.expr) -> str:
+    """What an exception says of its class: `JSONDecodeError`, of `json.JSONDecodeError` too."""
+    owner = kind
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    if not isinstance(owner, ast.Name):
+        raise Rejected(Reason.EXPECTS_EXCEPTION)
+    return kind.attr if isinstance(kind, ast.Attribute) else owner.id
 
 
 def _below(name: str) -> list[str]:

@@ -38,6 +38,7 @@ VALUE_NAMES = _named(
     "timezone.utc UTC",
     collections="deque Counter OrderedDict defaultdict",
     array="array",
+    bytes="fromhex",
     math="pi e tau inf nan sqrt factorial comb gcd lcm floor ceil exp log log2 log10 sin cos tan radians degrees hypot "
     "isqrt",
     numpy="array asarray zeros ones full eye identity arange linspace diag zeros_like ones_like full_like nan "
@@ -61,8 +62,10 @@ CODE_NAMES = VALUE_NAMES | _named(
     "zip_longest",
     asyncio="run",
     string="capwords",
-    str="capitalize casefold count endswith find format isalnum isalpha isdecimal isdigit islower isnumeric isspace "
-    "istitle isupper join lower lstrip replace rstrip split startswith strip swapcase title upper zfill",
+    str="capitalize casefold center count encode endswith expandtabs find format index isalnum isalpha isascii "
+    "isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip "
+    "partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split splitlines "
+    "startswith strip swapcase title upper zfill",
     int="bit_count bit_length from_bytes",
     float="is_integer",
     list="append copy count extend index insert pop remove reverse sort",
@@ -99,8 +102,7 @@ LOOKED_NAMES = {
 }  # fmt: skip
 """Likewise, of a look at what came back."""
 LOOKED_METHODS = frozenset(
-    """partition rpartition rfind rindex index title swapcase splitlines encode decode hex removeprefix removesuffix
-    center ljust rjust expandtabs isidentifier isascii isprintable translate most_common elements total isdisjoint
+    """decode hex translate most_common elements total isdisjoint
     bit_count bit_length is_integer as_integer_ratio conjugate real imag numerator denominator limit_denominator
     quantize year month day hour minute second microsecond days seconds date time weekday isoweekday isoformat
     strftime timestamp total_seconds replace timetuple group groups start end span groupdict start stop step tzinfo

@@ -209,6 +209,7 @@ MORE_SUITES: Mapping[str, Growing] = {
     "closing brackets": repeated("assert f({})]) == 1"),
     "open strings": repeated("assert f('{}) == 1"),
     "one line": repeated("assert f({}) == 1", "; "),
+    "one name often": chained("x = [1]\nassert f(", "x", ") == 1", ", "),
     "types": lambda size: f"assert isinstance(f(1), ({repeated('int', ', ')(size)}))",
     "ifs": lambda size: "if 1: pass\n" + repeated("elif {}: pass")(size),
     "nested fors": nested("for i{} in range(9):", "assert f(1) == 1"),

@@ -73,6 +73,16 @@ def test_twice_any_suite_is_twice_the_work(fidelity: str, monkeypatch: pytest.Mo
     require_linear_suites(list(SUITES), fidelity, monkeypatch)
 
 
+def test_a_name_that_one_call_has_often_is_twice_the_work() -> None:
+    """What costs little for each two of its places shows in a long call alone."""
+
+    def reads(size: int) -> Callable[[], object]:
+        text = CountedText(MORE_SUITES["one name often"](size))
+        return lambda: read_suite(text, "f", fidelity="wide")
+
+    require_linear(reads, 2400)
+
+
 @pytest.mark.parametrize("name", ANSWERS)
 def test_twice_the_answer_is_twice_the_work(name: str) -> None:
     def reads(size: int) -> Callable[[], object]:

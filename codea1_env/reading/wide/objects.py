@@ -181,9 +181,9 @@ class Objects:
         for call in calls:
             assert isinstance(call, ast.Call)
             given = [*call.args, *(keyword.value for keyword in call.keywords)]
-            for argument in given:
-                if isinstance(argument, ast.Name) and [*map(_name_of, given)].count(argument.id) == 1:
-                    self._change(argument.id, call)
+            for name, times in Counter(each.id for each in given if isinstance(each, ast.Name)).items():
+                if times == 1:
+                    self._change(name, call)
 
     def _function(self, node: ast.expr) -> ast.expr:
         """The call with what its function stands for."""

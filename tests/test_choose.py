@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from fake_openai import Json, Reply, completion, serving
 
+from codea1_env import Problem, TestCase, read_problems, write_problems
 from codea1_env.cli import main
-from codea1_env.problems import Problem, TestCase, read_problems
-from codea1_env.problems.jsonl import write_problems
 
 RIGHT, WRONG = "def f(x):\n    return x\n", "def f(x):\n    return None\n"
 RIGHT_OF_4 = {"never": 0, "once": 1, "often": 3, "always": 4}

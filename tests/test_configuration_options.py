@@ -1,17 +1,15 @@
 """Options, algorithm and placement without a trainer: what is refused, whose turn it is, what TRL is told."""
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from codea1_env import ConfigurationError, RewardConfig
 from codea1_env.configuration.algorithm import Algorithm
-from codea1_env.configuration.options import ACCESSES, OPPONENTS, SCHEDULES, SELECTIONS, Options
+from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
 from codea1_env.configuration.presets import MINI, PRESETS, SMOKE, preset_from_dict
-from codea1_env.errors import ConfigurationError
-from codea1_env.rewards.code_a1 import RewardConfig
 
 
 def test_the_presets_are_the_papers_method() -> None:
@@ -70,18 +68,6 @@ def test_what_a_strategy_cannot_do_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"must be latest where a seat is sharded .* fsdp2 for the tester"):
         Options(opponents="uniform").check(8, 1, RewardConfig(), {"coder": "ddp", "tester": "fsdp2"})
     Options(schedule="alternating", opponents="uniform").check(8, 1, RewardConfig(), {"coder": "ddp", "tester": "ddp"})
-
-
-def test_every_choice_and_algorithm_survives_a_configuration_file() -> None:
-    shape = dataclasses.replace(MINI.round, attacked=MINI.round.programs)
-    reward = dataclasses.replace(MINI.reward, coder_tests="union")
-    choices = {"selection": SELECTIONS, "access": ACCESSES, "schedule": SCHEDULES, "opponents": OPPONENTS}
-    own = Algorithm(advantage="mine.own:Mine", loss_type="mine.own:loss", scale="none", path=("/a", "/b"))
-    sections: list[dict[str, Any]] = [{"options": Options(**{n: each})} for n in choices for each in choices[n]]
-    algorithms = (own, Algorithm(advantage="rae", scale="batch", rate=0.05), Algorithm(credit="test"))
-    for section in (*sections, *({"algorithm": algorithm} for algorithm in algorithms)):
-        preset = dataclasses.replace(MINI, round=shape, reward=reward, **section)
-        assert preset_from_dict(preset.to_dict(), MINI) == preset
 
 
 def test_seats_take_turns_validity_comes_first_and_a_share_of_past_answers_is_rounded_up() -> None:

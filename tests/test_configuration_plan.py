@@ -310,20 +310,22 @@ def test_a_plan_that_nobody_reads_to_its_end_leaves_no_traceback() -> None:
 def test_a_dry_run_of_every_preset_prints_the_plan_without_torch_and_ends_well() -> None:
     program = (
         "import runpy, sys\n"
-        "for name in sys.argv[1:]:\n"
-        "    sys.argv = ['train_grpo.py', '--preset', name, '--dry-run']\n"
+        "for line in sys.argv[1:]:\n"
+        "    sys.argv = line.split()\n"
         "    try:\n"
-        "        runpy.run_path('agents/train_grpo.py', run_name='__main__')\n"
+        "        runpy.run_path(sys.argv[0], run_name='__main__')\n"
         "    except SystemExit as ended:\n"
         "        print(ended.code, {'torch', 'transformers', 'ray'} & set(sys.modules))\n"
         "    print(end='\\0')\n"
     )
-    command = [sys.executable, "-c", program, *preset_names()]
+    plans = {f"agents/train_grpo.py --preset {name}": plan_of(load_preset(name)) for name in preset_names()}
+    plans["baselines/golden_tests.py"] = plan_of(MINI, "golden")
+    command = [sys.executable, "-c", program, *(f"{line} --dry-run" for line in plans)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     *printed, rest = done.stdout.split("\0")
     assert rest == ""
-    for name, shown in zip(preset_names(), printed, strict=True):
-        assert shown == f"{plan_of(load_preset(name))}\n0 set()\n", name
+    for line, shown in zip(plans, printed, strict=True):
+        assert shown == f"{plans[line]}\n0 set()\n", line
 
 
 def test_a_dry_run_takes_its_configuration_and_refuses_as_the_run_does(

@@ -6,14 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from codea1_env import ConfigurationError, Problem, ProblemFormatError, TestCase, write_problems
 from codea1_env.configuration.presets import MINI, SMOKE, Preset
 from codea1_env.configuration.problem_sets import load_problem_sets, require_files
 from codea1_env.configuration.run_sections import ProblemFiles
-from codea1_env.errors import ConfigurationError, ProblemFormatError
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.problems.jsonl import write_problems
-from codea1_env.problems.problem import Problem
-from codea1_env.reading.test_case import TestCase
 
 CASE = (TestCase("f(1)", "1"),)
 

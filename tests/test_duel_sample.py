@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env import Arena, LocalSandbox, Match, Problem
-from codea1_env.arena.match import MatchScore
+from codea1_env import Arena, LocalSandbox, Match, MatchScore, Problem
 from codea1_env.records.duel_sample import MOST_CHARACTERS, DuelSample
 from codea1_env.records.recording import read_recording, replay
 from codea1_env.viewer import read_games

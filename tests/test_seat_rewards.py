@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 import seat_contract as contract
 
-from codea1_env import Arena, LocalSandbox
+from codea1_env import Arena, AsyncArena, ConfigurationError, FormatError, LocalSandbox, Match, SandboxError
 from codea1_env.adapters import seat_rewards, verl
 from codea1_env.adapters.decoded_rewards import paid, response_of
 from codea1_env.adapters.seat_rewards import SeatRewards, read_problem
-from codea1_env.arena.asynchronous import AsyncArena
-from codea1_env.arena.match import Match
-from codea1_env.errors import ConfigurationError, FormatError, SandboxError
 from codea1_env.players import GoldenTester
 
 

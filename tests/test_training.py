@@ -35,15 +35,13 @@ from training_runs import (
 )
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from codea1_env.arena.arena import Arena
+from codea1_env import Arena, MistakeBook, SandboxError
 from codea1_env.arena.diagnostics import Diagnostics
 from codea1_env.configuration.arguments import read_configuration
 from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.model_shapes import shape_of
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import Preset
-from codea1_env.errors import SandboxError
-from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.training.loop import Recipe
 from codea1_env.training.policies.trl_policy import MEASURED

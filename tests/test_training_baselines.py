@@ -19,19 +19,24 @@ from safetensors.torch import load_file, save_file
 from training_runs import TINY, last_checkpoint, lose_the_last_round, records, run_here, same_weights, without_seconds
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from codea1_env.arena.arena import Arena
-from codea1_env.arena.match import Match
+from codea1_env import (
+    Arena,
+    ConfigurationError,
+    Duel,
+    Match,
+    MistakeBook,
+    Status,
+    TestCase,
+    Verdict,
+    open_sandbox,
+    read_problems,
+)
 from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
 from codea1_env.configuration.run_sections import MemoryPreset
-from codea1_env.errors import ConfigurationError
-from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.problems.jsonl import read_problems
-from codea1_env.reading.test_case import TestCase
-from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
-from codea1_env.sandbox import open_sandbox
+from codea1_env.rewards.duel import JudgedTest
 from codea1_env.training.loop import Recipe
 from codea1_env.training.models.chat import chat_of, tokens_of
 from codea1_env.training.policies import backend

@@ -12,17 +12,14 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from transformers import AutoTokenizer
 
-from codea1_env.arena.arena import Arena
+from codea1_env import Arena, ConfigurationError, TestCase, open_sandbox
 from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import MINI, SMOKE, load_preset, preset_from_dict
-from codea1_env.errors import ConfigurationError
 from codea1_env.players import prompts
 from codea1_env.players.prompts import find_prompts
 from codea1_env.players.templates import begun
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.reading.test_case import TestCase
-from codea1_env.sandbox import open_sandbox
 from codea1_env.training.models.chat import Prompter, chat_of, fitting, tokens_of
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.policies.policy import Frozen
@@ -129,15 +126,6 @@ def test_supervised_rows_begin_where_the_prompt_stops(design: str, tokenizer: An
     assert learnt.startswith("[1]) == 1" if design == "begun" else f"assert {name}([1]) == 1")
     assert row.sample.tokens[-1] == tokenizer.eos_token_id
     assert tokenizer.decode(row.sample.prompt + row.sample.tokens, skip_special_tokens=True).count("[1]) == 1") == 1
-
-
-def test_a_black_box_tester_sees_the_question_only(tokenizer: Any) -> None:
-    programs = [(PROBLEMS[0], f"def solve(xs):\n    return {number}") for number in (3, 4)]
-    for access, is_shown in (("white-box", True), ("black-box", False)):
-        chat = chat_of(dataclasses.replace(SMOKE, options=Options(access=access)))
-        one, other = (tokenizer.decode(each.tokens) for each in Prompter(chat, tokenizer).tester(programs))
-        assert ("return 3" in one, "return 4" in other) == (is_shown, is_shown)
-        assert (one == other) is not is_shown
 
 
 def test_a_question_with_too_long_a_prompt_is_left_out_and_a_template_that_refuses_one_is_told(

@@ -6,7 +6,6 @@ import re
 import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,13 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
 import yaml
-from command_lines import ended
 from safetensors.torch import save_file
 
-from codea1_env import whole_files
+from codea1_env import ConfigurationError, bundled_problems, whole_files
 from codea1_env.configuration.arguments import RecipeArguments, exit_status, parse_arguments
 from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import SMOKE, Preset
-from codea1_env.errors import ConfigurationError
-from codea1_env.problems import bundled_problems
 from codea1_env.training.run.checkpoints import UnusableCheckpoint, forget_old, latest_common, mark_complete, rounds_of
 from codea1_env.training.run.provenance import code_revision, processor
 from codea1_env.training.run.run_dir import Run
@@ -339,21 +335,6 @@ def test_a_second_new_run_in_a_directory_leaves_the_first_ones_results(tmp_path:
     assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
 
 
-def test_a_run_is_resumed_by_its_own_recipe_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "run"
-    Run(parse_arguments("", ["--preset", "smoke", "--output", str(output)], "golden"), ("coder",)).__exit__()
-    assert yaml.safe_load((output / "config.yaml").read_text())["recipe"] == "golden"
-    assert parse_arguments("", ["--resume", str(output)], "golden").recipe == "golden"
-    for more in ([], ["--dry-run"]):
-        said = ended(capsys, "--resume", str(output), *more).splitlines()[-1]
-        assert "--resume must be the directory of a run of this recipe, code_a1, got" in said
-        assert "a run of golden; resume it with the script of that recipe" in said
-    record = yaml.safe_load((output / "config.yaml").read_text())
-    del record["recipe"]  # as in runs of older versions
-    (output / "config.yaml").write_text(yaml.safe_dump(record))
-    assert parse_arguments("", ["--resume", str(output)]).resume
-
-
 def test_a_finished_run_that_is_resumed_does_not_count_its_last_evaluation_twice(tmp_path: Path) -> None:
     with a_run(tmp_path) as run:
         run.log("round", 2, {"value": 1.0})
@@ -443,19 +424,12 @@ def test_a_configuration_that_is_none_ends_a_resumed_run_in_one_line(
             a_run(tmp_path, resume=True)
 
 
-def test_two_processes_do_not_write_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_another_process_writes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_files, "WAIT_S", 0.2)
-    hold = (
-        "import sys; from pathlib import Path; from codea1_env.whole_files import RunLock;"
-        "lock = RunLock(Path(sys.argv[1]), alone=False); print('held', flush=True); sys.stdin.read()"
-    )
-    command = [sys.executable, "-c", hold, str(tmp_path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
-        with pytest.raises(ConfigurationError, match="the run must not be in use by another process"):
-            a_run(tmp_path)
-        other.kill()
+    held = whole_files.RunLock(tmp_path, alone=False)
+    with pytest.raises(ConfigurationError, match="the run must not be in use by another process"):
+        a_run(tmp_path)
+    held.release()
     a_run(tmp_path).__exit__()
 
 

@@ -14,13 +14,9 @@ import torch
 from training_runs import TINY
 from transformers import AutoTokenizer
 
-from codea1_env.arena.arena import Arena
+from codea1_env import Arena, LocalSandbox, Problem, RewardConfig, TestCase
 from codea1_env.players.player import CoderRequest
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.problems.problem import Problem
-from codea1_env.reading.test_case import TestCase
-from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.sandbox import LocalSandbox
 from codea1_env.training.models.chat import Prompter, chat_of
 from codea1_env.training.models.sampling import LoadedModel, Sampler
 from codea1_env.training.models.tiny import build_model

@@ -26,15 +26,11 @@ import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
 from training_runs import ROOT, SEATS, TINY, records, run_here
 
+from codea1_env import bundled_problems, write_problems
 from codea1_env.configuration.arguments import read_configuration
-from codea1_env.configuration.model_sections import PretrainedModel
-from codea1_env.configuration.presets import SMOKE, load_preset
+from codea1_env.configuration.presets import load_preset
 from codea1_env.configuration.run_sections import ProblemFiles
-from codea1_env.errors import ConfigurationError
-from codea1_env.problems.bundled import bundled_problems
-from codea1_env.problems.jsonl import write_problems
 from codea1_env.records.recording import read_recording
-from codea1_env.training.models.base import base_model
 
 
 def run(cache: Path, *argv: str) -> str:
@@ -225,47 +221,27 @@ def test_a_pretrained_model_and_problem_files_go_through_the_same_recipes(
         assert (output / seat / "final" / "model.safetensors").is_file()
 
 
-def test_a_model_that_is_nowhere_is_refused_with_must_and_got(tmp_path: Path) -> None:
-    empty = dataclasses.replace(SMOKE, model=PretrainedModel(str(tmp_path)))
-    with pytest.raises(ConfigurationError, match=r"--model must hold a config\.json, got none in"):
-        base_model(empty, tmp_path)
-    for name in ("no/such/model/at all", str(tmp_path / "gone")):
-        with pytest.raises(ConfigurationError, match="--model must be a directory or a model within reach"):
-            base_model(dataclasses.replace(SMOKE, model=PretrainedModel(name)), tmp_path)
-
-
-@pytest.mark.parametrize("engine", ["local", pytest.param("ray", marks=needs_ray)])
-@pytest.mark.parametrize("what", ["a layer", "the tokenizer"])
-def test_a_model_that_is_not_whole_ends_a_run_before_it_has_a_directory(
-    what: str, engine: str, base: Path, tmp_path: Path, refusal: Callable[..., str]
-) -> None:
-    config, model = pretrained_config(tmp_path, base), tmp_path / "model"
-    if what == "a layer":
-        sizes = json.loads((model / "config.json").read_text())
-        sizes |= {"num_hidden_layers": sizes["num_hidden_layers"] + 1, "layer_types": None}
-        (model / "config.json").write_text(json.dumps(sizes))
-    else:
-        (model / "tokenizer.json").write_text("{")
-    argv = ["--config", str(config), "--output", str(tmp_path / "run"), "--engine", engine]
-    said = refusal("agents/train_grpo.py", *argv)
-    assert said.startswith("train_grpo.py: --model must have ")
-    assert str(model) in said
-    assert not (tmp_path / "run").exists()
-
-
 def test_what_cannot_be_reached_or_read_ends_a_run_in_one_line_and_before_it_has_a_directory(
     base: Path, tmp_path: Path, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def snapshot_download(*_: object, **__: object) -> str:
         raise LocalEntryNotFoundError("No network.\nTry again.\n\nOr not.")
 
-    config, output = pretrained_config(tmp_path, base), tmp_path / "run"
+    config, output, model = pretrained_config(tmp_path, base), tmp_path / "run", tmp_path / "model"
     train = partial(refusal, "agents/train_grpo.py", "--output", str(output))
+    sizes = json.loads((model / "config.json").read_text())
+    sizes |= {"num_hidden_layers": sizes["num_hidden_layers"] + 1, "layer_types": None}
+    for file, text in (("config.json", json.dumps(sizes)), ("tokenizer.json", "{")):
+        (model / file).write_text(text)
+        said = train("--config", str(config))
+        assert said.startswith("train_grpo.py: --model must have ")
+        assert str(model) in said
+    reach = "--model must be a directory or a model within reach"
+    assert reach in train("--config", str(config), "--model", "no/such/model/at all")
     with monkeypatch.context() as patch:
         patch.setattr("codea1_env.training.models.base.snapshot_download", snapshot_download)
         assert train("--config", str(config), "--model", "no/model") == (
-            "train_grpo.py: --model must be a directory or a model within reach on the hub, got 'no/model': "
-            "No network. Try again. Or not."
+            f"train_grpo.py: {reach} on the hub, got 'no/model': No network. Try again. Or not."
         )
     (tmp_path / "bad.jsonl").write_text("{}\n")
     files = ProblemFiles(file=str(tmp_path / "bad.jsonl"), held_out_limit=1)

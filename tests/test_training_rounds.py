@@ -10,19 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codea1_env.arena.arena import Arena
+from codea1_env import Arena, ConfigurationError, LocalSandbox, MistakeBook, Problem, RewardConfig, TestCase
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import SMOKE
-from codea1_env.errors import ConfigurationError
-from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.problems.problem import Problem
-from codea1_env.reading.test_case import TestCase
 from codea1_env.records.duel_sample import DuelSample
 from codea1_env.records.recording import read_recording
-from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.sandbox import LocalSandbox
 from codea1_env.training.round.questions import Chooser, PassRate, chooser_of, chosen, schedule
 from codea1_env.training.round.rounds import (
     PastPlay,

@@ -18,14 +18,12 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from codea1_env.arena.arena import Arena
+from codea1_env import Arena, SandboxError, open_sandbox
 from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.model_sections import WarmStartPreset
 from codea1_env.configuration.presets import SMOKE, Preset
-from codea1_env.errors import SandboxError
 from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.sandbox import open_sandbox
 from codea1_env.training.loop import Recipe
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.policies.backend import open_backend

@@ -55,9 +55,7 @@ def test_questions_that_are_right_sometimes_are_kept_as_they_are(problems: Path,
     assert f"sha256 {hashlib.sha256(out.read_bytes()).hexdigest()}" in printed.out
 
 
-def test_a_run_that_ended_early_goes_on_and_another_seed_is_refused(
-    problems: Path, tmp_path: Path, capsys: Any
-) -> None:
+def test_a_run_that_ended_early_goes_on_and_not_with_another_seed(problems: Path, tmp_path: Path, capsys: Any) -> None:
     out, journal = tmp_path / "chosen.jsonl", tmp_path / "chosen.jsonl.journal.jsonl"
     with serving(answer) as server:
         assert choose(problems, server.url, "-o", str(out), "--batch", "1") == 0

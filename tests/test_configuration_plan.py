@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_lines import ended
@@ -177,9 +178,7 @@ def test_the_plan_counts_the_room_that_the_engine_takes(monkeypatch: pytest.Monk
     assert len(engine._cache) == shape.layers * 2 * slots * shape.key_heads * positions * shape.head
 
 
-def test_the_page_on_gpus_has_the_plan_that_is_printed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_on_gpus_has_the_plan_that_is_printed(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     page = (ROOT / "docs" / "cluster.md").read_text()
     (command,) = re.findall(r"^    python agents/train_grpo.py (.* --dry-run)$", page, re.MULTILINE)
     (shown,) = re.findall(r"<!-- 1.5b: begin -->\n```text\n(.*?)```\n<!-- 1.5b: end -->", page, re.DOTALL)
@@ -328,9 +327,7 @@ def test_a_dry_run_of_every_preset_prints_the_plan_without_torch_and_ends_well()
         assert shown == f"{plans[line]}\n0 set()\n", line
 
 
-def test_a_dry_run_takes_its_configuration_and_refuses_as_the_run_does(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_dry_run_refuses_as_the_run_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("extends: 7b\nmemory: {gpu_gib: 40}\n")
     assert "must hold" in ended(capsys, "--config", str(file), "--dry-run")

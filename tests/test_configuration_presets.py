@@ -163,17 +163,13 @@ NO_FILE = "mine.yaml must be a mapping|config must be a readable YAML file, got 
         *[("mini", text, NO_FILE) for text in ("- a list", "a: [unclosed", "\x00", "3")],
     ],
 )
-def test_a_file_that_is_no_configuration_is_refused(
-    preset: str | None, content: str, message: str, tmp_path: Path
-) -> None:
+def test_what_is_no_configuration_is_refused(preset: str | None, content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(content)
     with pytest.raises(ConfigurationError, match=message):
         load_preset(preset, tmp_path / "mine.yaml")
 
 
-def test_defaults_are_the_mini_preset_in_a_free_directory_and_arguments_override_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arguments_override_the_mini_preset_and_a_runs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     arguments = parse_arguments("", [])
     assert (arguments.preset, arguments.seed, arguments.resume) == (MINI, 0, False)
@@ -223,9 +219,7 @@ BAD_ARGUMENTS = {
 
 @pytest.mark.parametrize("more", ["", " --dry-run"], ids=["run", "plan"])
 @pytest.mark.parametrize("argv", BAD_ARGUMENTS)
-def test_a_bad_argument_ends_with_status_2_and_must_and_got_in_one_line(
-    argv: str, more: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_bad_argument_ends_in_one_line(argv: str, more: str, capsys: Any, monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.chdir(ROOT)
     if more and argv in ("--preset 7b", "--config {folder}/ranks.yaml"):
         pytest.skip("a plan may be made before the problems are there, and of a run under the other engine")
@@ -236,9 +230,7 @@ def test_a_bad_argument_ends_with_status_2_and_must_and_got_in_one_line(
 
 
 @pytest.mark.parametrize("preset", ["0.5b-smoke", "1.5b"], ids=["packed", "trl"])
-def test_a_model_that_cannot_be_trained_is_told_from_its_files(
-    preset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_that_cannot_be_trained_is_told(preset: str, tmp_path: Path, capsys: Any) -> None:
     for directory in ("empty", "bare"):
         (tmp_path / directory).mkdir()
     (tmp_path / "bare" / "config.json").write_text('{"model_type": "qwen2"}')
@@ -265,9 +257,7 @@ def test_a_model_that_cannot_be_trained_is_told_from_its_files(
         (b"\2\0\0\0\0\0\0\0{}", "got 512 in {}/config.json"),
     ],
 )  # fmt: skip
-def test_a_model_that_is_not_whole_or_has_too_few_positions_is_told_from_its_files(
-    more: list[str], weights: bytes | None, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_broken_model_is_told(more: list[str], weights: bytes | None, why: str, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "qwen2", "max_position_embeddings": 512}')
     (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
     if weights is not None:
@@ -281,9 +271,7 @@ def test_a_model_that_is_not_whole_or_has_too_few_positions_is_told_from_its_fil
         assert "--model must have max_position_embeddings for the coder's prompt and response, " in said
 
 
-def test_a_gguf_file_is_planned_without_its_package_and_run_with_it_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gguf_file_is_planned_without_its_package(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     """The beginning of such a file: texts, numbers of 4 bytes, a list of tokens, one tensor."""
 
     def text(words: str) -> bytes:

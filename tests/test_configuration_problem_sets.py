@@ -35,9 +35,7 @@ def test_the_miniature_family_is_drawn_by_the_seed_but_for_the_held_out_problems
     assert len(one.held_out) == 150
 
 
-def test_problems_without_what_the_method_needs_are_left_out_and_counted(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_problems_that_cannot_serve_are_left_out_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     bare = problem(2, reference_solution=None)
     untested = problem(3, golden_tests=())
     unmeasured = problem(9, hidden_tests=())

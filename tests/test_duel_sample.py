@@ -67,9 +67,7 @@ def test_a_round_that_is_played_again_replaces_what_was_kept_and_a_full_place_do
     assert "the duels of round 1 are not kept" in caplog.text
 
 
-def test_none_are_kept_where_none_are_asked_for_or_they_are_too_large(
-    arena: Arena, scores: list[MatchScore], tmp_path: Path
-) -> None:
+def test_none_are_kept_where_unasked_or_too_large(arena: Arena, scores: list[MatchScore], tmp_path: Path) -> None:
     DuelSample(tmp_path / "duels", 0).keep(0, MATCHES, scores, arena.config)
     large = dataclasses.replace(MATCHES[0], codes=("#" * (MOST_CHARACTERS + 1), ""))
     DuelSample(tmp_path / "duels", 1).keep(0, [large], scores[:1], arena.config)

@@ -73,9 +73,7 @@ def run(folder: Path, *argv: str) -> None:
 
 
 @pytest.mark.longest
-def test_it_trains_both_seats_with_the_extra_train_alone_from_a_folder_outside_the_clone_and_is_on_record(
-    folder: Path, bases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_trains_with_the_extra_train_alone(folder: Path, bases: Path, monkeypatch: Any, capsys: Any) -> None:
     """The README installs `.[train]`: what all recipes import is there without the packages of other extras, and one
     trains. With `--report-to none` there need be no TensorBoard either."""
     options = "--config own.yaml --output run --rounds 1 --report-to none"
@@ -92,9 +90,7 @@ def test_it_trains_both_seats_with_the_extra_train_alone_from_a_folder_outside_t
     assert (folder / "run" / "tester" / "checkpoint-2" / "advantage.json").is_file()
 
 
-def test_it_is_an_arm_of_the_study_that_changes_with_its_text_and_needs_nothing_private(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_an_arm_of_the_study_and_needs_nothing_private(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (ROOT / "examples" / "own_algorithm.py").read_text()
     imports = [line for line in text.splitlines() if line.startswith(("import ", "from "))]
     assert imports == ["import torch", "from codea1_env.training import advantages"]
@@ -167,9 +163,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("preset", [TINY, PACKED], ids=["trl", "packed"])
-def test_what_a_part_does_not_take_is_refused_in_one_line_before_there_is_a_run(
-    preset: Any, bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
+def test_what_no_part_takes_is_refused(preset: Any, bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setenv("CODEA1_CACHE", str(bases))
     (tmp_path / "own_refused.py").write_text(PARTS + WRONG_PARTS)
     argv = ["--config", str(tmp_path / "own.yaml"), "--output", str(tmp_path / "run")]
@@ -258,9 +252,7 @@ def test_what_no_engine_may_return_is_refused(found: Any, must: str) -> None:
     assert must in str(refused.value)
 
 
-def test_training_and_evaluation_refuse_and_tell_what_an_engine_or_a_loss_of_ones_own_must_not_do(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_own_engines_and_losses_may_not_do(base: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     (tmp_path / "own_engine.py").write_text(ENGINES)
     monkeypatch.syspath_prepend(str(tmp_path))
 

@@ -97,9 +97,7 @@ def test_the_examples_use_public_names_only(name: str) -> None:
 
 
 @pytest.mark.parametrize("accusing", [None, -0.5])
-def test_a_reward_of_ones_own_is_paid_from_the_working_directory_and_replayed(
-    accusing: float | None, outside: Path, sandbox: LocalSandbox
-) -> None:
+def test_an_own_reward_is_paid_and_replayed(accusing: float | None, outside: Path, sandbox: LocalSandbox) -> None:
     given = {} if accusing is None else {"accusing": accusing}
     config = RewardConfig(suite_size=2, tester_reward="own_reward:Reward", tester_reward_args=given)
     score = played(sandbox, config)
@@ -247,9 +245,7 @@ class Elsewhere(TesterReward):
         ("own_wrong:Elsewhere", "coder_reward of the tester reward must name a coder reward, .*, got 5"),
     ],
 )
-def test_what_is_no_reward_is_refused_before_anything_runs(
-    name: str, message: str, outside: Path, sandbox: LocalSandbox
-) -> None:
+def test_what_is_no_reward_is_refused_at_once(name: str, message: str, outside: Path, sandbox: LocalSandbox) -> None:
     (outside / "own_wrong.py").write_text(WRONG_REWARDS)
     with pytest.raises(ConfigurationError, match=message):
         Arena(sandbox, RewardConfig(tester_reward=name))
@@ -306,9 +302,7 @@ class Reward(TesterReward):
         ("def", 1, 2, "tester_reward must name a module that Python can read, got 'own_broken:Reward': invalid"),
     ],
 )
-def test_an_error_of_ones_own_code_is_not_called_a_fault_of_codea1(
-    module: str, workers: int, status: int, says: str, outside: Path
-) -> None:
+def test_an_own_error_is_no_fault_of_codea1(module: str, workers: int, status: int, says: str, outside: Path) -> None:
     (outside / "own_broken.py").write_text(module)
     said = scored("--tester-reward", "own_broken:Reward", "--workers", workers, status=status)
     assert said.splitlines()[-1].startswith(f"codea1: {says}")
@@ -483,9 +477,7 @@ def test_a_preset_takes_and_records_classes_of_ones_own(outside: Path) -> None:
             preset_from_dict(section, SMOKE)
 
 
-def test_classes_and_prompts_of_ones_own_are_found_beside_the_configuration_and_when_a_run_is_resumed(
-    tmp_path: Path,
-) -> None:
+def test_classes_and_prompts_are_found_beside_the_configuration_and_when_a_run_is_resumed(tmp_path: Path) -> None:
     """From another folder, in a process for each, as a user starts them."""
     pytest.importorskip("yaml", reason="the extra `train` is not installed")
     beside, elsewhere = tmp_path / "beside", tmp_path / "elsewhere"

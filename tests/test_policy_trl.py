@@ -76,9 +76,7 @@ def pay(completion_ids: Sequence[Sequence[int]], **_: Any) -> list[float]:
     ("scale", "updates", "rank"),
     [("batch", 2, 0), ("none", 1, 0), pytest.param("group", 1, 4, marks=NEEDS_PEFT)],
 )
-def test_three_rounds_from_outside_have_the_bits_of_trls_own_loop(
-    scale: str, updates: int, rank: int, base: Path, tmp_path: Path
-) -> None:
+def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: int, base: Path, tmp_path: Path) -> None:
     """A stock trainer with TRL's `scale_rewards`: its own sampling, advantages, loss, optimizer and schedule."""
     prepare_process()
     parts = preset(algorithm=Algorithm(scale=scale))
@@ -221,9 +219,7 @@ def own(tmp_path: Path) -> Callable[..., Algorithm]:
     return algorithm
 
 
-def test_a_loss_of_ones_own_can_be_trls_and_rows_that_a_device_takes_at_once_change_it_by_rounding_only(
-    own: Callable[..., Algorithm], default: Path, base: Path, tmp_path: Path
-) -> None:
+def test_an_own_loss_can_be_trls(own: Callable[..., Algorithm], default: Path, base: Path, tmp_path: Path) -> None:
     """The same loss written down anew, with steps on old samples and accumulated gradients: but for the last bits.
     8 rows of a seat in one pass, or in several: the same samples, and the same sum over tokens."""
     parts = preset()
@@ -241,9 +237,7 @@ def test_a_loss_of_ones_own_can_be_trls_and_rows_that_a_device_takes_at_once_cha
         assert distance(default / seat / "checkpoint-1", base) > 1e-4, "an update that moves nothing shows nothing"
 
 
-def test_an_estimator_has_one_advantage_for_each_row_and_a_loss_is_a_number_with_a_gradient(
-    own: Callable[..., Algorithm],
-) -> None:
+def test_an_estimator_gives_a_number_a_row_and_a_loss_one_with_a_gradient(own: Callable[..., Algorithm]) -> None:
     rewards, rows = torch.tensor([1.0, 0.0, 0.5, 1.0]), [RowLabel("g", "q", "coder")] * 4
     for name, got in (("Short", r"a tensor of \(3,\)"), ("Listed", r"\[1.0, 0.0, 0.5, 1.0\]")):
         must = rf"advantage: {name}.advantages must return .*, \(4,\), got {got}$"
@@ -283,9 +277,7 @@ def test_an_estimator_of_ones_own_returns_a_finite_number_for_every_row_with_a_s
         advantages.advantages_of(Wrong(Algorithm(credit=credit)), batch(*rewards))
 
 
-def test_a_loss_that_is_not_finite_ends_the_run_before_its_step_and_nothing_is_saved(
-    own: Callable[..., Algorithm], base: Path, tmp_path: Path
-) -> None:
+def test_a_loss_that_is_not_finite_ends_the_run(own: Callable[..., Algorithm], base: Path, tmp_path: Path) -> None:
     with pytest.raises(PlayerError, match=r"must be finite, got a norm of nan, so the step was not taken"):
         play_duel(tmp_path / "run", base, rounds=1, preset=preset(algorithm=own(loss_type="nan")))
     assert not [*(tmp_path / "run").glob("*/checkpoint-*"), *(tmp_path / "run").glob("*/final")]
@@ -325,9 +317,7 @@ def paid(reward_of: Callable[[int, float | None], float | None]) -> Any:
     return change
 
 
-def test_a_program_without_a_score_is_left_out_of_the_loss_with_its_divergence(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_without_a_score_is_left_out_of_the_loss(base: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """Every second program has no score: half of the rows are masked; the loss is a mean over the others' tokens."""
     seen: list[Any] = []
     compute = SeatTrainer._compute_loss
@@ -340,9 +330,7 @@ def test_a_program_without_a_score_is_left_out_of_the_loss_with_its_divergence(
     assert batch["num_items_in_batch"] == batch["completion_mask"][~left_out].sum()
 
 
-def test_the_papers_presets_take_vllms_samples_as_the_models_own(
-    default: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_papers_presets_take_vllms_samples(default: Path, base: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """Samples come with log-probabilities that are far off, as an engine's could be. TRL's default drops them all."""
     papers = {name: value for name, value in load_preset("1.5b").grpo.of("coder").items() if name.startswith("vllm_")}
     trls = {name: GRPOConfig.__dataclass_fields__[name].default for name in papers}
@@ -387,9 +375,7 @@ class Bytes:
         return bytes(tokens).decode(errors="replace")
 
 
-def test_no_adapters_are_made_unless_asked_for_and_their_extra_is_named_where_it_is_missing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_adapters_are_made_where_asked_for_and_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert adapter_config(LoraPreset()) is None
     monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails
     with pytest.raises(ImportError, match=r"lora.rank above 0\) need the extra `lora`: pip install"):

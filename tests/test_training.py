@@ -125,9 +125,7 @@ def assert_parts_add_up(rounds: list[dict[str, Any]]) -> None:
 
 
 @BOTH_TRAINERS
-def test_the_parts_of_the_testers_reward_add_up_while_validity_comes_first_and_the_past_plays(
-    trainer: Preset, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """They are of the present tester's suites, at the weights of the round; 1 in the first, where aiming pays nothing.
     What spreads within a group is told alike by both trainers. No thread runs meanwhile but the sandbox's."""
     monkeypatch.setattr("tqdm.std.tqdm.monitor", None)  # another test's bar may have started its thread
@@ -155,9 +153,7 @@ def test_the_parts_of_the_testers_reward_add_up_while_validity_comes_first_and_t
         assert record["reward_std"] == pytest.approx(statistics.mean(deviations), abs=1e-6)
 
 
-def test_a_run_that_is_stopped_and_resumed_equals_an_uninterrupted_one_bit_for_bit_and_another_seed_gives_another(
-    duel: Path, base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_run_goes_on_unchanged(duel: Path, base: Path, tmp_path: Path, caplog: Any, monkeypatch: Any) -> None:
     resumed = tmp_path / "resumed"
     rarely = dataclasses.replace(TINY, save_rounds=50)  # no checkpoint but the one that Ctrl-C leaves
     with monkeypatch.context() as patch:
@@ -194,9 +190,7 @@ OLD = {
         pytest.param(("player",), QUIET, marks=pytest.mark.slow),
     ],
 )
-def test_a_run_of_a_release_before_goes_on_to_the_same_bits(
-    seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path
-) -> None:
+def test_an_older_releases_run_goes_on(seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path) -> None:
     play_duel(tmp_path / "whole", base, rounds=2, preset=preset, seats=seats)
     lose_the_last_round(tmp_path / "whole", tmp_path / "old")
     for checkpoint in (tmp_path / "old").glob("*/checkpoint-1"):
@@ -250,9 +244,7 @@ class UnscoredArena(LostArena):
         (UnscoredArena, TINY, "an evaluation must be scored to the end"),
     ],
 )
-def test_a_sandbox_that_fails_ends_the_run_with_its_cause_and_is_no_zero(
-    arena: type[Arena], preset: Preset, cause: str, base: Path, tmp_path: Path
-) -> None:
+def test_a_lost_sandbox_is_no_zero(arena: type[Arena], preset: Preset, cause: str, base: Path, tmp_path: Path) -> None:
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(SandboxError, match=cause):
         play_duel(tmp_path / "broken", base, rounds=4, preset=preset, arena_type=arena)

@@ -159,9 +159,7 @@ def test_a_frozen_tester_that_was_replaced_does_not_go_on(run_recipe, base: Path
 
 
 @pytest.mark.parametrize("name", ["golden_tests", "frozen_tester", "static_tests"])
-def test_options_about_two_sides_that_learn_and_a_tester_that_is_no_model_are_refused(
-    name: str, run_recipe, tmp_path: Path
-) -> None:
+def test_options_about_two_learning_sides_and_no_tester_are_refused(name: str, run_recipe, tmp_path: Path) -> None:
     for option in ({"schedule": "alternating"}, {"opponents": "uniform"}, {"tester_book": 2}):
         preset = dataclasses.replace(TINY, options=dataclasses.replace(TINY.options, **option))
         assert not run_recipe(name, "run", preset=preset, status=2).exists()
@@ -170,9 +168,7 @@ def test_options_about_two_sides_that_learn_and_a_tester_that_is_no_model_are_re
 
 
 @with_both_trainers
-def test_supervised_learning_takes_what_the_arena_validated_and_begins_at_the_loss_of_the_base(
-    preset: Preset, finished: Finished, base: Path
-) -> None:
+def test_supervised_learning_takes_what_the_arena_validated(preset: Preset, finished: Finished, base: Path) -> None:
     """The loss of the first round, before anything is learnt, is the mean over tokens by transformers."""
     run = finished("sft", preset)
     suites = [json.loads(line) for line in (run / "tester" / "suites.jsonl").read_text().splitlines()]
@@ -208,9 +204,7 @@ def paid(patch: pytest.MonkeyPatch, *rewards: float) -> list[Any]:
 
 
 @with_both_trainers
-def test_expert_iteration_learns_from_the_programs_that_pass_all_tests(
-    preset: Preset, finished: Finished, base: Path
-) -> None:
+def test_expert_iteration_learns_from_what_passes_all_tests(preset: Preset, finished: Finished, base: Path) -> None:
     run = finished("expert_iteration", preset)
     (graded,) = GRADED[run]
     passed = [(row.sample.prompt, row.sample.tokens) for row in graded.batches[0][::2]]
@@ -218,9 +212,7 @@ def test_expert_iteration_learns_from_the_programs_that_pass_all_tests(
 
 
 @with_both_trainers
-def test_expert_iteration_rests_where_no_program_passes(
-    preset: Preset, run_recipe, base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expert_iteration_rests_where_nothing_passes(preset: Preset, run_recipe, base: Path, monkeypatch: Any) -> None:
     paid(monkeypatch, 0.9)
     run = run_recipe("expert_iteration", "run", "--rounds", "1", preset=preset)
     (file,) = (run / "coder" / "final").glob("*.safetensors")
@@ -262,18 +254,14 @@ def test_a_tokenizer_without_an_end_is_refused(tmp_path: Path) -> None:
         Demonstrations([], prompts, tmp_path)
 
 
-def test_models_beside_the_policies_are_where_the_seats_placement_says(
-    base: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_beside_the_policies_are_where_their_seat_is(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "load_model", lambda directory, preset, device: device)
     on_gpu = dataclasses.replace(TINY, placement=Placement(tester=SeatPlacement(gpus_per_node=1)))
     for preset, device in ((TINY, "cpu"), (on_gpu, "cuda")):
         assert backend.LocalBackend(preset, base).model("tester", base) == device
 
 
-def test_static_supervision_pays_for_the_tests_that_a_tester_wrote_and_for_no_others(
-    finished: Finished, base: Path
-) -> None:
+def test_static_supervision_pays_for_the_tests_that_a_tester_wrote(finished: Finished, base: Path) -> None:
     output, own = finished("static_tests", TINY), problems_of_a_run()
     assert yaml.safe_load((output / "config.yaml").read_text())["tester"] == str(base)
     written = read_problems(output / "coder" / "golden_tests.jsonl")

@@ -128,9 +128,7 @@ def test_supervised_rows_begin_where_the_prompt_stops(design: str, tokenizer: An
     assert tokenizer.decode(row.sample.prompt + row.sample.tokens, skip_special_tokens=True).count("[1]) == 1") == 1
 
 
-def test_a_question_with_too_long_a_prompt_is_left_out_and_a_template_that_refuses_one_is_told(
-    tokenizer: Any, base: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_question_with_too_long_a_prompt_is_left_out(tokenizer: Any, base: Path, tmp_path: Path, caplog: Any) -> None:
     assert fitting(SMOKE, [*PROBLEMS, LONG], base) == [*PROBLEMS, LONG], "there is no limit"
     longest = max(len(tokens_of(tokenizer, chat_of(SMOKE).coder(problem))) for problem in PROBLEMS)
     with caplog.at_level(logging.WARNING):

@@ -68,9 +68,7 @@ TRAINERS = pytest.mark.parametrize("preset", [PACKED, TINY], ids=["packed", "trl
 
 
 @TRAINERS
-def test_a_resumed_run_goes_on_where_its_schedule_would_be_at_the_rate_that_its_configuration_has_now(
-    preset: Preset, base: Path, tmp_path: Path
-) -> None:
+def test_a_resumed_run_has_its_schedule_and_the_rate_of_now(preset: Preset, base: Path, tmp_path: Path) -> None:
     """As the error of a gradient that is not finite advises. A rate that has fallen to 0 at the end of a run would make
     the next step one that learns nothing."""
     for rounds, rate in ((1, 1e-2), (3, 1e-3)):
@@ -113,9 +111,7 @@ def coder_of(base: Path, directory: Path, preset: Preset, earned: Sequence[float
     return policy, [Row(one, reward, RowLabel(name, name, "coder")) for (name, one), reward in rows]
 
 
-def test_a_loss_of_ones_own_is_the_mean_over_passes_however_many_a_group_takes(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loss_of_ones_own_is_the_mean_over_passes(base: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """Two groups that earned the same, whose loss is 1 in every pass: the step's loss is 1, where the passes are
     2 and where there is one for each row."""
     (tmp_path / "flat.py").write_text("def loss(batch):\n    return 1 + 0 * batch.logps.sum()\n")
@@ -129,9 +125,7 @@ def test_a_loss_of_ones_own_is_the_mean_over_passes_however_many_a_group_takes(
         assert policy.metrics()["loss"] == pytest.approx(1.0), name
 
 
-def test_an_engine_of_ones_own_samples_in_the_place_of_the_built_in_one(
-    whole: Path, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_of_ones_own_samples(whole: Path, base: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """It draws by the same uniforms, and so the first round is the same."""
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -166,9 +160,7 @@ class Counting(GenerateEngine):
 """
 
 
-def test_the_divergence_from_the_base_begins_at_zero_and_holds_the_adapters_back(
-    whole: Path, base: Path, tmp_path: Path
-) -> None:
+def test_the_divergence_begins_at_zero_and_holds_adapters_back(whole: Path, base: Path, tmp_path: Path) -> None:
     """With a large weight the seats stay nearer to the base than without; the first step does not know it yet."""
     play_duel(tmp_path, base, rounds=3, preset=changed(grpo=PACKED.grpo.changed({"beta": 5.0})))
     for seat in SEATS:
@@ -219,9 +211,7 @@ def test_two_updates_a_round_are_both_in_its_metrics(base: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("zero_variance", ["keep", "drop"])
-def test_what_has_no_score_is_in_no_loss_and_its_tokens_are_not_counted(
-    base: Path, tmp_path: Path, zero_variance: Any
-) -> None:
+def test_what_has_no_score_is_in_no_loss(base: Path, tmp_path: Path, zero_variance: Any) -> None:
     algorithm = dataclasses.replace(PACKED.algorithm, zero_variance=zero_variance)
     preset = changed(rounds=1, grpo=PACKED.grpo.changed({"beta": 1.0}), algorithm=algorithm)
     policy, batch = coder_of(base, tmp_path, preset, [None, 0.0, 1.0, 0.5])
@@ -231,9 +221,7 @@ def test_what_has_no_score_is_in_no_loss_and_its_tokens_are_not_counted(
 
 
 @pytest.mark.parametrize("finish", ["stop", "length"])
-def test_what_ends_with_its_last_token_is_cut_off_where_the_engine_says_so(
-    base: Path, tmp_path: Path, finish: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_cut_off_is_what_the_engine_says(base: Path, tmp_path: Path, finish: Any, monkeypatch: Any) -> None:
     preset = changed(rounds=1, grpo=PACKED.grpo.changed({"mask_truncated_completions": True, "beta": 1.0}))
 
     def sample(requests: Any, sampling: Any) -> list[list[Completion]]:
@@ -305,9 +293,7 @@ def unchanged(values: Any, *_: Any, **__: Any) -> Any:
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
-def test_a_tester_of_another_family_is_refused_under_its_own_name(
-    more: list[str], base: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_tester_of_another_family_is_refused(more: list[str], base: Path, tmp_path: Path, capsys: Any) -> None:
     tester = tmp_path / "tester"
     shutil.copytree(base, tester)
     config = json.loads((tester / "config.json").read_text())
@@ -345,9 +331,7 @@ def test_what_the_trainer_cannot_do_is_refused(sections: str, must: str) -> None
         preset_from_dict(yaml.safe_load(sections), packed)
 
 
-def test_a_policy_asks_its_engine_to_end_answers_with_their_last_paid_test_where_the_preset_says_so(
-    base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_policy_asks_for_an_end_with_the_last_paid_test(base: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """In training, and where it is measured or plays as it is."""
     asked = list[int]()
 

@@ -122,9 +122,7 @@ def test_both_engines_give_the_same_bits(how: dict[str, Any], base: Path, tmp_pa
 @pytest.mark.slow
 @needs_cluster
 @pytest.mark.parametrize("sections", [*RUNS.values(), THREE, THREE | PACKED], ids=[*RUNS, "three", "three, packed"])
-def test_a_run_that_goes_on_under_ray_has_the_bits_of_a_local_one(
-    sections: dict[str, Any], base: Path, tmp_path: Path
-) -> None:
+def test_a_run_goes_on_under_ray_to_the_local_bits(sections: dict[str, Any], base: Path, tmp_path: Path) -> None:
     seats, preset = made(sections, tmp_path)
     assert_resumes(base, tmp_path, rounds=2, preset=preset, seats=seats, engine="ray")
     finals = [next((tmp_path / "parts" / seat / "final").glob("*.safetensors")).read_bytes() for seat in seats]
@@ -166,9 +164,7 @@ BY_TEST = Algorithm(credit="test", zero_variance="drop")
     ],
     ids=["duel", "alone"],
 )
-def test_two_ranks_a_seat_hold_the_same_weights_and_resume_to_the_same_bits(
-    seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path
-) -> None:
+def test_two_ranks_hold_the_same_weights(seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path) -> None:
     noted = dict[str, list[str]]()
 
     def note_weights(run: Any, score: Any) -> None:

@@ -108,9 +108,7 @@ RUNS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS_PEFT if name == "adapters" else ()) for name in RUNS])
-def test_a_resumed_run_equals_an_uninterrupted_one(
-    name: str, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(name: str, base: Path, tmp_path: Path, monkeypatch: Any) -> None:
     seats, preset = made(RUNS[name], tmp_path)
     if preset.trainer == "packed":
         monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails: the extra `train` does not bring it
@@ -191,9 +189,7 @@ LOOKS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("engine", "kills", "rounds"), [("local", "2", "6"), ("ray", "1", "3")])
-def test_a_run_killed_at_random_moments_ends_as_an_undisturbed_one(
-    bases: Path, tmp_path: Path, engine: str, kills: str, rounds: str
-) -> None:
+def test_a_run_killed_at_random_is_the_same(bases: Path, tmp_path: Path, engine: str, kills: str, rounds: str) -> None:
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
     told = f"--engine {engine} --updates 2 --kills {kills} --rounds {rounds} --output {tmp_path / 'runs'}"
     command = [sys.executable, "benchmarks/resume_torture.py", *told.split()]

@@ -102,9 +102,7 @@ def test_a_round_without_a_program_that_fits_says_which_limit_to_raise(arena: Ar
 
 
 @given(st.integers(1, 30), st.integers(1, 40), st.integers(1, 30), st.integers(0, 1000))
-def test_a_schedule_asks_every_problem_once_before_any_twice(
-    problems: int, rounds: int, questions: int, seed: int
-) -> None:
+def test_a_schedule_asks_every_problem_once_before_twice(problems: int, rounds: int, questions: int, seed: int) -> None:
     questions = min(questions, problems)
     asked = schedule(problems, rounds, questions, seed)
     assert len(asked) == rounds * questions
@@ -128,9 +126,7 @@ def test_a_schedule_asks_every_problem_once_before_any_twice(
         ([[0.0, None], [None, None]], 1, [0]),
     ],
 )
-def test_the_programs_whose_suites_spread_most_are_selected(
-    rewards: list[list[float | None]], count: int, selected: list[int]
-) -> None:
+def test_programs_of_the_widest_spread(rewards: list[list[float | None]], count: int, selected: list[int]) -> None:
     assert select_attacked(rewards, count) == selected
 
 
@@ -219,9 +215,7 @@ def journal_says(directory: Path, capsys: pytest.CaptureFixture[str], *lines: tu
     return told.out + told.err
 
 
-def test_a_run_shows_what_is_unreadable_and_earned_without_its_purpose_and_the_speed_of_both_seats(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_shows_what_is_unreadable_what_has_no_purpose_and_its_speed(tmp_path: Path, capsys: Any) -> None:
     shown = "round 1: 75% of the tester's suites hold no readable test and earn nothing; they hold text"
     for share, is_said in ((0.75, True), (0.5, False)):
         row = {"unreadable": share, "unreadable_function": share / 3, "unreadable_text": share}
@@ -238,9 +232,7 @@ def test_a_run_shows_what_is_unreadable_and_earned_without_its_purpose_and_the_s
     assert "R_C=0.00, coder tokens/s=123, tester tokens/s=46" in told
 
 
-def test_selected_rows_come_in_groups_by_question_and_those_of_a_seat_that_rests_are_not_learnt_from(
-    arena: Arena,
-) -> None:
+def test_selected_rows_come_in_groups_by_question_and_a_resting_seat_learns_from_none(arena: Arena) -> None:
     score = score_round(arena, [BROKEN, SQUARE, SQUARE, BROKEN], [[EDGE, ""]] * 4, questions=2)
     assert [place for place, _ in learnt(score)] == [1, 1, 2, 2]
     assert [row.label.question for row in score.batches[1]] == ["double 0", "double 0", "double 1", "double 1"]
@@ -276,9 +268,7 @@ SUITES = [[0.0, 1.0], [0.5, 0.5], [None, 0.5], [0.4, 0.6]]
         ("spread", {2: [0, 3]}),
     ],
 )
-def test_programs_are_selected_as_asked_and_those_without_a_score_last(
-    selection: Any, selected: dict[int, list[int]]
-) -> None:
+def test_programs_are_selected_as_asked_without_a_score_last(selection: Any, selected: dict[int, list[int]]) -> None:
     rules = RoundRules(Options(selection=selection))
     assert {count: rules.select(0, "q", PROGRAMS, LOADS, SUITES, count) for count in selected} == selected
     if selection == "first":

@@ -85,9 +85,7 @@ def test_transformers_callbacks_are_told_of_the_run(tmp_path: Path, monkeypatch:
     assert scalars(directory)["train/round/coder_reward"] == [(3, 0.5)]
 
 
-def test_what_is_not_a_number_goes_to_no_tracker_and_a_tracker_that_fails_is_left_out(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_no_tracker_gets_what_is_no_number_and_one_that_fails_is_left_out(tmp_path: Path, caplog: Any) -> None:
     class Callback:
         def __init__(self) -> None:
             self.logs: list[dict[str, float]] = []
@@ -109,9 +107,7 @@ def test_what_is_not_a_number_goes_to_no_tracker_and_a_tracker_that_fails_is_lef
     trackers.close()
 
 
-def test_the_argument_and_the_configuration_reach_it_none_is_none_and_what_is_no_tracker_is_refused(
-    tmp_path: Path, capsys: Any
-) -> None:
+def test_the_argument_and_the_configuration_reach_it_and_no_tracker_is_refused(tmp_path: Path, capsys: Any) -> None:
     config = tmp_path / "mine.yaml"
     config.write_text("report_to: []\n")
     output = ["--output", str(tmp_path / "run"), "--preset", "smoke"]

@@ -34,9 +34,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base_model(FEW_STEPS, tmp_path_factory.mktemp("cache"))
 
 
-def test_every_way_of_loading_the_tokenizer_gives_the_same_tokens_and_a_number_is_one_with_what_stands_before_it(
-    saved: Path,
-) -> None:
+def test_every_way_of_loading_the_tokenizer_gives_the_same_tokens_and_a_number_is_one(saved: Path) -> None:
     """`AutoTokenizer` puts Qwen2's pre-tokenizer into whatever it loads for a Qwen2 model: ours must be that one."""
     require_same_tokens(saved, CORPUS[:100])
     texts = [example.messages[-1]["content"] + "\n" + example.answer for example in CORPUS]

@@ -33,13 +33,11 @@ from training_runs import (
     without_evaluations,
     without_seconds,
 )
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from codea1_env import Arena, MistakeBook, SandboxError
 from codea1_env.arena.diagnostics import Diagnostics
 from codea1_env.configuration.arguments import read_configuration
 from codea1_env.configuration.model_sections import LoraPreset
-from codea1_env.configuration.model_shapes import shape_of
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import Preset
 from codea1_env.mistake_book.parts import FILE as BOOK
@@ -59,26 +57,6 @@ def duel(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("runs") / "whole"
     assert not play_duel(directory, base, rounds=4)
     return directory
-
-
-@pytest.mark.parametrize("seat", SEATS)
-def test_rewards_move_the_weights_of_both_seats_whose_models_load_with_their_tokenizers(
-    duel: Path, base: Path, seat: str
-) -> None:
-    logged = records(duel, "seat", seat)
-    assert [record["round"] for record in logged] == [1, 2, 3, 4]
-    assert any(record["reward_std"] > 0 for record in logged), "no group ever had two different rewards"
-    assert TINY.grpo.of(seat)["weight_decay"] == 0, "only a gradient may move the weights here"
-    assert not same_weights(duel / seat / "final", base)
-    model = AutoModelForCausalLM.from_pretrained(duel / seat / "final")
-    tokenizer = AutoTokenizer.from_pretrained(duel / seat / "final")
-    assert type(model).__name__ == "Qwen2ForCausalLM"
-    text = "assert solve([3, -4]) == -1"
-    tokens = tokenizer(text)["input_ids"]
-    assert max(tokens) < model.config.vocab_size
-    assert tokenizer.decode(tokens) == text
-    counted = dataclasses.replace(shape_of(TINY.model), vocabulary=model.config.vocab_size)
-    assert counted.parameters == sum(parameter.numel() for parameter in model.parameters())
 
 
 def test_a_run_leaves_its_configuration_its_book_and_the_scores_and_times_of_every_round(duel: Path) -> None:

@@ -115,19 +115,11 @@ def test_a_schedule_asks_every_problem_once_before_twice(problems: int, rounds: 
     assert passes[:12] != passes[12:24], "every pass has an order of its own"
 
 
-@pytest.mark.parametrize(
-    ("rewards", "count", "selected"),
-    [
-        ([[0.5, 0.5], [0.0, 1.0], [0.2, 0.4]], 1, [1]),
-        ([[0.5, 0.5], [0.0, 1.0], [0.2, 0.4]], 2, [1, 2]),
-        ([[0.1, 0.3], [0.3, 0.1]], 1, [0]),  # a tie: the earlier one
-        ([[0.5, 0.5], [0.5, 0.5]], 1, [0]),
-        ([[0.0, None], [0.5, 0.5]], 1, [1]),  # no score, no selection, while there is another
-        ([[0.0, None], [None, None]], 1, [0]),
-    ],
-)
-def test_programs_of_the_widest_spread(rewards: list[list[float | None]], count: int, selected: list[int]) -> None:
-    assert select_attacked(rewards, count) == selected
+def test_programs_whose_suites_spread_most_are_selected() -> None:
+    assert select_attacked([[0.5, 0.5], [0.0, 1.0], [0.2, 0.4]], 2) == [1, 2]
+    assert select_attacked([[0.1, 0.3], [0.3, 0.1]], 1) == [0], "a tie: the earlier one"
+    assert select_attacked([[0.0, None], [0.5, 0.5]], 1) == [1], "no score, no selection, while there is another"
+    assert select_attacked([[0.0, None], [None, None]], 1) == [0]
 
 
 class Wrong(Chooser):
@@ -256,23 +248,15 @@ LOADS = [False, True, True, True]
 SUITES = [[0.0, 1.0], [0.5, 0.5], [None, 0.5], [0.4, 0.6]]
 
 
-@pytest.mark.parametrize(
-    ("selection", "selected"),
-    [
-        ("hardest", {1: [1], 2: [1, 3], 3: [0, 1, 3], 4: [0, 1, 2, 3]}),  # 0.9 twice, the earlier first
-        (
-            "first",
-            {1: [1], 2: [1, 3], 3: [0, 1, 3], 4: [0, 1, 2, 3]},
-        ),  # the first does not load, the third has no score
-        ("all", {4: [0, 1, 2, 3]}),
-        ("spread", {2: [0, 3]}),
-    ],
-)
-def test_programs_are_selected_as_asked_without_a_score_last(selection: Any, selected: dict[int, list[int]]) -> None:
-    rules = RoundRules(Options(selection=selection))
-    assert {count: rules.select(0, "q", PROGRAMS, LOADS, SUITES, count) for count in selected} == selected
-    if selection == "first":
-        assert rules.select(0, "q", PROGRAMS, [True] * 4, SUITES, 1) == [0]
+def test_programs_are_selected_as_asked_and_those_without_a_score_last() -> None:
+    def selected(selection: Any, count: int, loads: Sequence[bool] = LOADS) -> list[int]:
+        return RoundRules(Options(selection=selection)).select(0, "q", PROGRAMS, loads, SUITES, count)
+
+    for selection in ("hardest", "first"):  # 0.9 twice, the earlier first; the first does not load
+        assert [selected(selection, count) for count in (1, 2, 3, 4)] == [[1], [1, 3], [0, 1, 3], [0, 1, 2, 3]]
+    assert selected("first", 1, [True] * 4) == [0]
+    assert selected("all", 4) == [0, 1, 2, 3]
+    assert selected("spread", 2) == [0, 3]
 
 
 def test_a_random_selection_repeats_with_its_seed_and_changes_with_round_and_question() -> None:

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
-from training_runs import SEATS, TINY, play_duel, records, tiny_base
+from training_runs import SEATS, TINY, play_duel, records, tiny_base, without_evaluations
 from trl import GRPOConfig
 
 from codea1_env.configuration.model_sections import LoraPreset
@@ -29,12 +29,7 @@ HAS_VLLM = importlib.util.find_spec("vllm") is not None
 ROUNDS = 4
 COLOCATED = SeatPlacement(vllm="colocate")
 # Rates at which four updates change the policy visibly.
-PRESET = dataclasses.replace(
-    TINY,
-    placement=Placement(COLOCATED, COLOCATED),
-    grpo=TINY.grpo.changed({"learning_rate": 2e-3}),
-    evaluation=dataclasses.replace(TINY.evaluation, every_rounds=0),
-)
+PRESET = without_evaluations(placement=Placement(COLOCATED, COLOCATED), grpo=TINY.grpo.changed({"learning_rate": 2e-3}))
 
 
 @pytest.mark.skipif(HAS_VLLM, reason="vLLM is installed")

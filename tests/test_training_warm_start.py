@@ -16,6 +16,7 @@ from training_runs import TINY, same_weights
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from codea1_env.configuration.model_sections import WarmStartPreset
+from codea1_env.configuration.model_shapes import shape_of
 from codea1_env.configuration.presets import MINI, load_preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.directories import default_cache
@@ -89,6 +90,8 @@ def test_equal_seeds_give_equal_models_and_leave_the_global_streams_alone(saved:
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), same.parameters(), strict=True))
     assert not all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
     assert MINI.model.hidden // MINI.model.heads >= 32
+    counted = dataclasses.replace(shape_of(TINY.model), vocabulary=one.config.vocab_size)
+    assert counted.parameters == sum(parameter.numel() for parameter in one.parameters())
 
 
 def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, of_bands: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import re
 import signal
 import statistics
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from training_runs import (
     last_checkpoint,
     learn,
     lose_the_last_round,
-    metric_rows,
     opened,
     play_duel,
     records,
@@ -80,20 +80,31 @@ def test_a_run_leaves_its_configuration_its_book_and_the_scores_and_times_of_eve
         assert [record["round"] for record in records(duel, "evaluation", seat)] == [1, 2, 3]
 
 
+def metric_rows() -> Iterator[tuple[str, tuple[str, ...], str, str]]:
+    """Kind, seats, name and source of every row of the page of metrics."""
+    kind = ""
+    for line in (ROOT / "docs" / "metrics.md").read_text().splitlines():
+        kind = line.removeprefix("## kind: ") if line.startswith("## kind: ") else kind
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0].startswith("`") and len(cells) > 1:
+            seats = {"round": ("",), "seat": ("coder", "tester", "player"), "evaluation": (cells[1],)}[kind]
+            yield kind, seats, cells[0].strip("`"), cells[-1].split(",")[0].replace("`", "")
+
+
 def test_every_logged_name_is_documented_for_its_kind_and_seat_with_a_source_that_exists(duel: Path) -> None:
     lines = [json.loads(line) for line in (duel / "metrics.jsonl").read_text().splitlines()]
     found = {(line["kind"], line["seat"], name) for line in lines for name in line.keys() - {"kind", "seat", "round"}}
     found = {(kind, seat, re.sub("^unreadable_.+", "unreadable_REASON", name)) for kind, seat, name in found}
-    documented = {(row.kind, seat, row.name) for row in metric_rows() for seat in row.seats}
+    documented = {(kind, seat, name) for kind, seats, name, _ in metric_rows() for seat in seats}
     assert found - documented == set()
     diagnosed = {field.name for field in dataclasses.fields(Diagnostics)}
     assert diagnosed | {"hidden_tests_passed", "collusion_gap"} <= {name for kind, _, name in found if kind == "round"}
     assert {"entropy", "truncated", "frac_reward_zero_std"} <= {name for kind, _, name in found if kind == "seat"}
     assert ("evaluation", "coder", "regression_rate") in found
     assert {("seat", "coder", name) for name in MEASURED} <= documented, "also what only some seats log"
-    for row in metric_rows():
-        is_trls = row.source.startswith("TRL ") and MEASURED[row.name] == row.source[4:]
-        assert is_trls or (ROOT / "codea1_env" / row.source).is_file(), row
+    for _, _, name, source in metric_rows():
+        is_trls = source.startswith("TRL ") and MEASURED[name] == source[4:]
+        assert is_trls or (ROOT / "codea1_env" / source).is_file(), (name, source)
 
 
 def assert_parts_add_up(rounds: list[dict[str, Any]]) -> None:

@@ -154,8 +154,9 @@ def test_a_recipe_of_ones_own_says_roles(here: Callable[..., str], refusal: Call
     printed = here(str(mine), "--preset", "smoke", "--rounds", "1", "--output", str(output))
     assert ("tester" in printed, measured(output), trained(output)) == (False, {"coder"}, ["coder"])
     assert not [*output.glob("duels/*.jsonl")]
-    said = refusal("baselines/golden_tests.py", "--resume", str(output))
-    assert "--resume must be the directory of a run of this recipe, golden, got" in said
+    for more in ([], ["--dry-run"]):
+        said = refusal("baselines/golden_tests.py", "--resume", str(output), *more)
+        assert "--resume must be the directory of a run of this recipe, golden, got" in said
     here(str(mine), "--resume", str(output), "--rounds", "2")
     assert [line["round"] for line in records(output, "round")] == [1, 2]
 

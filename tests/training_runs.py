@@ -278,26 +278,5 @@ def logged_names(directory: Path) -> set[tuple[str, str, str]]:
     return {(line["kind"], line["seat"], name) for line in lines for name in line}
 
 
-@dataclasses.dataclass(frozen=True)
-class MetricRow:
-    """One row of a table on the page of metrics."""
-
-    kind: str
-    seats: tuple[str, ...]
-    name: str
-    source: str
-
-
-def metric_rows() -> list[MetricRow]:
-    found, kind = [], ""
-    for line in (ROOT / "docs" / "metrics.md").read_text().splitlines():
-        kind = line.removeprefix("## kind: ") if line.startswith("## kind: ") else kind
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if cells[0].startswith("`") and len(cells) > 1:
-            seats = {"round": ("",), "seat": ("coder", "tester", "player"), "evaluation": (cells[1],)}[kind]
-            found.append(MetricRow(kind, seats, cells[0].strip("`"), cells[-1].split(",")[0].replace("`", "")))
-    return found
-
-
 def last_checkpoint(directory: Path) -> Path:
     return max(directory.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))

@@ -51,21 +51,20 @@ PACKED = dataclasses.replace(
 with_both_trainers = pytest.mark.parametrize("preset", [TINY, PACKED], ids=["trl", "packed"])
 
 
+def trained(name: str, output: Path, *argv: str, resume: bool = False, preset: Preset = TINY, **how: Any) -> Path:
+    """Runs a baseline with that preset; returns its directory. `how`: as for `run_here`."""
+    config = output.with_suffix(".yaml")
+    config.write_text(yaml.safe_dump(preset.to_dict()))
+    start = ["--resume", str(output)] if resume else ["--config", str(config), "--output", str(output)]
+    run_here(f"baselines/{name}.py", *start, *argv, **how)
+    return output
+
+
 @pytest.fixture
-def run_recipe(bases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    """Runs a baseline with the tiny preset; returns its directory. The status must be 0 unless another is named."""
-
-    def run(
-        name: str, directory: str, *argv: str, resume: bool = False, status: int = 0, preset: Preset = TINY
-    ) -> Path:
-        output, config = tmp_path / directory, tmp_path / "tiny.yaml"
-        config.write_text(yaml.safe_dump(preset.to_dict()))
-        start = ["--resume", str(output)] if resume else ["--config", str(config), "--output", str(output)]
-        script = f"baselines/{name}.py"
-        run_here(script, *start, *argv, cache=bases, patch=monkeypatch, capsys=capsys, status=status)
-        return output
-
-    return run
+def run_recipe(bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> Callable[..., Path]:
+    """As `trained`, in a directory of that name."""
+    how = {"cache": bases, "patch": monkeypatch, "capsys": capsys}
+    return lambda name, directory, *argv, **more: trained(name, tmp_path / directory, *argv, **how, **more)
 
 
 def rounds_of(name: str) -> int:
@@ -83,16 +82,14 @@ def finished(bases: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) 
 
     @functools.cache
     def run(name: str, trainer: str) -> Path:
-        folder = tmp_path_factory.mktemp(name)
+        output = tmp_path_factory.mktemp(name) / "run"
         preset = dataclasses.replace(PACKED if trainer == "packed" else TINY, rounds=rounds_of(name), save_rounds=1)
-        (folder / "tiny.yaml").write_text(yaml.safe_dump(preset.to_dict()))
-        argv = ["--config", str(folder / "tiny.yaml"), "--output", str(folder / "run")]
+        own = ["--tester", str(base)] if name == "static_tests" else []
         with pytest.MonkeyPatch.context() as patch:
             graded = paid(patch, 1.0, 0.9) if name == "expert_iteration" else []
-            own = ["--tester", str(base)] if name == "static_tests" else []
-            run_here(f"baselines/{name}.py", *argv, *own, cache=bases, patch=patch)
-        GRADED[folder / "run"] = graded[:1]
-        return folder / "run"
+            trained(name, output, *own, preset=preset, cache=bases, patch=patch)
+        GRADED[output] = graded[:1]
+        return output
 
     return lambda name, preset: run(name, preset.trainer)
 

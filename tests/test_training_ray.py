@@ -21,8 +21,8 @@ pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 import ray
 import training_runs
-import yaml
 from ray_clusters import start_cluster
+from test_training_baselines import trained
 from test_training_resume import PACKED, RUNS, made
 from training_runs import (
     ROOT,
@@ -34,7 +34,6 @@ from training_runs import (
     fail_in_round,
     play_duel,
     records,
-    run_here,
     same_weights,
     without_evaluations,
 )
@@ -136,11 +135,9 @@ def test_a_run_goes_on_under_ray_to_the_local_bits(sections: dict[str, Any], bas
 def test_every_baseline_gives_the_same_bits_under_both_engines(
     recipe: str, changes: dict[str, Any], bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
-    preset: Preset = dataclasses.replace(TINY, rounds=2, **changes)
-    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(preset.to_dict()))
+    how = {"preset": dataclasses.replace(TINY, rounds=2, **changes), "cache": bases, "patch": monkeypatch}
     for engine in ("local", "ray"):
-        argv = ["--config", str(tmp_path / "tiny.yaml"), "--output", str(tmp_path / engine), "--engine", engine]
-        run_here(f"baselines/{recipe}.py", *argv, cache=bases, patch=monkeypatch, capsys=capsys)
+        trained(recipe, tmp_path / engine, "--engine", engine, capsys=capsys, **how)
     assert_same_runs(tmp_path / "local", tmp_path / "ray")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import TINY, learn, opened, play_duel, records, without_evaluations
+from training_runs import TINY, play_duel, play_golden, records, without_evaluations
 
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.model_sections import LoraPreset
@@ -99,16 +99,11 @@ def test_both_trainers_sample_silent_groups_again_up_to_the_bound_and_learn_from
         return Score((batch,), {"coder_reward": 0.5})
 
     monkeypatch.setattr("codea1_env.training.loop.grade_round", graded)
-    with opened(tmp_path, base, rounds=1, preset=preset, seats=("coder",), recipe="golden") as run:
-        coder = run.policy("coder")
-        for index in run.rounds():
-            questions = run.choose(index)
-            score = run.grade(index, run.read(questions, coder.sample(run.prompts.coder(questions), 2)))
-            learn(coder, score.batches[0])
-            run.end(index)
+    scores = list[Score]()
+    play_golden(tmp_path, base, rounds=1, preset=preset, on_end=lambda run, index, score: scores.append(score))
     assert [count for count, _ in asked] == [8] * (1 + attempts)
     assert len({texts for _, texts in asked}) == len(asked), "each attempt draws other tokens"
-    assert len(score.batches[0]) == 8
+    assert len(scores[0].batches[0]) == 8
     (logged,) = records(tmp_path, "round")
     assert logged.get("sampled_again", 0) == 4 * attempts
 

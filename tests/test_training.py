@@ -22,10 +22,9 @@ from training_runs import (
     assert_same_runs,
     fail_in_round,
     last_checkpoint,
-    learn,
     lose_the_last_round,
-    opened,
     play_duel,
+    play_golden,
     records,
     run_here,
     same_weights,
@@ -266,17 +265,16 @@ def pressed(patch: pytest.MonkeyPatch, times: int) -> None:
 def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base: Path, tmp_path: Path) -> None:
     """Or a round would be lost that nobody has saved."""
     preset = dataclasses.replace(TINY, save_rounds=10)
-    with opened(tmp_path / "run", base, rounds=3, preset=preset, seats=("coder",), recipe="golden") as run:
-        coder = run.policy("coder")
-        for index in run.rounds():
-            questions = run.choose(index)
-            score = run.grade(index, run.read(questions, coder.sample(run.prompts.coder(questions), 4)))
-            learn(coder, score.batches[0])
-            run.end(index)
-            if index == 0:
-                signal.raise_signal(signal.SIGINT)
-    assert index == 1
-    assert last_checkpoint(tmp_path / "run" / "coder").name == "checkpoint-2"
+    ended = list[int]()
+
+    def press(run: Recipe, index: int, score: Score) -> None:
+        ended.append(index)
+        if index == 0:
+            signal.raise_signal(signal.SIGINT)
+
+    play_golden(tmp_path, base, rounds=3, preset=preset, on_end=press)
+    assert ended == [0, 1]
+    assert last_checkpoint(tmp_path / "coder").name == "checkpoint-2"
 
 
 @pytest.mark.parametrize(("times", "last"), [(1, 2), (2, 1)])

@@ -4,11 +4,8 @@ import contextlib
 import dataclasses
 import io
 import json
-import os
 import runpy
 import shutil
-import subprocess
-import sys
 import sysconfig
 import threading
 import traceback
@@ -31,13 +28,6 @@ from codea1_env.configuration.arguments import read_configuration
 from codea1_env.configuration.presets import load_preset
 from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.records.recording import read_recording
-
-
-def run(cache: Path, *argv: str) -> str:
-    told = {"cwd": ROOT, "env": {**os.environ, "CODEA1_CACHE": str(cache)}, "capture_output": True, "text": True}
-    done: Any = subprocess.run([sys.executable, *argv], **told)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return str(done.stdout)
 
 
 @pytest.fixture
@@ -163,10 +153,10 @@ def test_a_recipe_of_ones_own_says_roles(here: Callable[..., str], refusal: Call
 
 @pytest.mark.slow
 @pytest.mark.longest
-def test_the_mini_preset_improves_both_seats(bases: Path, tmp_path: Path) -> None:
+def test_the_mini_preset_improves_both_seats(here: Callable[..., str], tmp_path: Path) -> None:
     """Half of its rounds reach its goal: +0.15 hidden pass rate, clear of zero, and a tester whose tests are valid more
     often."""
-    run(bases, "agents/train_grpo.py", "--output", str(tmp_path / "mini"), "--rounds", "50")
+    here("agents/train_grpo.py", "--output", str(tmp_path / "mini"), "--rounds", "50")
     rows = {row["name"]: row for row in json.loads((tmp_path / "mini" / "summary.json").read_text())["rows"]}
     hidden, valid = rows["coder: hidden pass rate"], rows["tester: valid tests"]
     assert hidden["trained"] - hidden["base"] >= 0.15

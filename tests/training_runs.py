@@ -178,6 +178,21 @@ def play_duel(
     return run.interrupted
 
 
+def play_golden(
+    directory: Path, base: Path, *, on_end: Callable[[Recipe, int, Score], None] = lambda *_: None, **how: Any
+) -> None:
+    """The loop of baselines/golden_tests.py. `on_end`: told of each round once it has ended. `how`: as for `opened`."""
+    with opened(directory, base, seats=("coder",), recipe="golden", **how) as run:
+        coder = run.policy("coder")
+        for index in run.rounds():
+            questions = run.choose(index)
+            programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
+            score = run.grade(index, programs)
+            learn(coder, score.batches[0])
+            run.end(index)
+            on_end(run, index, score)
+
+
 def assert_resumes(
     base: Path, directory: Path, *, rounds: int, engine: str = "local", arenas: int = 1, **how: Any
 ) -> Path:

@@ -17,10 +17,10 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import numpy as np
 import yaml
 from command_lines import ended
-from test_training_baselines import PACKED
+from test_training_baselines import ON_ONE_BASE
 from test_training_recipes import refused
 from test_training_resume import PARTS
-from training_runs import ROOT, TINY, play_duel, run_here
+from training_runs import ROOT, TINY, play_duel, run_here, tiny
 
 from codea1_env.class_paths import state_text
 from codea1_env.configuration.algorithm import digests
@@ -162,7 +162,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("preset", [TINY, PACKED], ids=["trl", "packed"])
+@pytest.mark.parametrize("preset", [TINY, ON_ONE_BASE], ids=["trl", "packed"])
 def test_what_no_part_takes_is_refused(preset: Any, bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.setenv("CODEA1_CACHE", str(bases))
     (tmp_path / "own_refused.py").write_text(PARTS + WRONG_PARTS)
@@ -257,8 +257,7 @@ def test_what_own_engines_and_losses_may_not_do(base: Path, tmp_path: Path, monk
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def own(**names: str) -> Any:
-        given = {field: f"own_engine:{name}" for field, name in names.items()}
-        return dataclasses.replace(PACKED, algorithm=dataclasses.replace(PACKED.algorithm, **given))
+        return tiny(ON_ONE_BASE, algorithm={field: f"own_engine:{name}" for field, name in names.items()})
 
     preset = own(rollouts="Engine")
     says = r"algorithm.rollouts: Engine.sample must return a log-probability for each of an answer's 1 tokens"

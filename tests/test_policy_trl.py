@@ -20,12 +20,12 @@ from datasets import Dataset
 from test_training_resume import NEEDS_PEFT, PARTS
 from training_runs import (
     SEATS,
-    TINY,
     distance,
     learn,
     play_duel,
     records,
     same_weights,
+    tiny,
     without_evaluations,
 )
 from transformers import AutoTokenizer, set_seed
@@ -34,7 +34,6 @@ from trl import GRPOConfig, GRPOTrainer
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.batches import seat_rows
 from codea1_env.configuration.model_sections import LoraPreset
-from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import Preset, load_preset
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.players.templates import begun
@@ -51,12 +50,9 @@ from codea1_env.training.round.rounds import Score
 from codea1_env.training.samples import Prompt, Row, RowLabel, Sample, token_offsets
 from codea1_env.training.seat_run import SeatRun
 
-ALGORITHM = Algorithm()
 
-
-def preset(weight_decay: float = 0.0, algorithm: Algorithm = ALGORITHM, **options: Any) -> Preset:
-    grpo = TINY.grpo.changed({"weight_decay": weight_decay})
-    return without_evaluations(grpo=grpo, options=Options(**options), algorithm=algorithm)
+def preset(weight_decay: float = 0.0, grpo: Any = {}, **sections: Any) -> Preset:  # noqa: B006  # it stays as it is
+    return without_evaluations(grpo={"weight_decay": weight_decay, **grpo}, **sections)
 
 
 @pytest.fixture(scope="module")
@@ -79,9 +75,8 @@ def pay(completion_ids: Sequence[Sequence[int]], **_: Any) -> list[float]:
 def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: int, base: Path, tmp_path: Path) -> None:
     """A stock trainer with TRL's `scale_rewards`: its own sampling, advantages, loss, optimizer and schedule."""
     prepare_process()
-    parts = preset(algorithm=Algorithm(scale=scale))
-    shape = dataclasses.replace(parts.round, updates=updates)
-    parts = dataclasses.replace(parts, rounds=3, round=shape, lora=LoraPreset(rank=rank))
+    parts = preset(algorithm={"scale": scale}, rounds=3, round={"updates": updates}, lora={"rank": rank})
+    shape = parts.round
     run, tokenizer = SeatRun(parts, base, tmp_path / "coder", 3), AutoTokenizer.from_pretrained(base)
     texts = [f"Write a function that adds {number}." for number in range(3 * shape.questions)]
 
@@ -116,8 +111,7 @@ def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: i
 def test_what_is_cut_off_leaves_the_loss_where_trls_key_says_so(masked: bool, base: Path, tmp_path: Path) -> None:
     """`mask_truncated_completions`; the packed trainer: tests/test_training_packed.py."""
     prepare_process()
-    parts = preset()
-    parts = dataclasses.replace(parts, grpo=parts.grpo.changed({"mask_truncated_completions": masked}))
+    parts = preset(grpo={"mask_truncated_completions": masked})
     policy, shape = TrlPolicy(SeatRun(parts, base, tmp_path / "coder", 3)), parts.round
     end, count = policy.tokenizer.eos_token_id, shape.questions * shape.programs
     policy.begin(0)
@@ -145,7 +139,7 @@ def test_the_private_methods_of_trl_that_are_used_are_listed_and_there() -> None
 
 
 def test_the_estimator_runs_for_the_defaults_too_and_a_loss_of_ones_own_is_all_that_is_learnt_from(
-    own: Callable[..., Algorithm], base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own: Callable[..., dict[str, Any]], base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is changed in `advantages.py` changes what is learnt: without advantages only the KL term is left."""
     play_duel(tmp_path / "loss", base, rounds=1, preset=preset(algorithm=own(loss_type="nothing")))
@@ -189,29 +183,24 @@ class Listed(advantages.Estimator):
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Callable[..., Algorithm]:
-    """Names of a module of one's own, in a folder of its own."""
+def own(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """A section `algorithm` with names of a module of one's own, in a folder of its own."""
     (tmp_path / "code").mkdir()
     module = f"own_{tmp_path.name}"  # one name a test: Python remembers modules
     (tmp_path / "code" / f"{module}.py").write_text(PARTS + OWN)
 
-    def algorithm(**names: str) -> Algorithm:
-        given = {field: f"{module}:{name}" for field, name in names.items()}
-        return Algorithm(path=(str(tmp_path / "code"),), **given)
-
-    return algorithm
+    return lambda **names: {
+        "path": [str(tmp_path / "code")], **{field: f"{module}:{name}" for field, name in names.items()}
+    }  # fmt: skip
 
 
-def test_an_own_loss_can_be_trls(own: Callable[..., Algorithm], default: Path, base: Path, tmp_path: Path) -> None:
+def test_an_own_loss_can_be_trls(own: Callable[..., dict[str, Any]], default: Path, base: Path, tmp_path: Path) -> None:
     """The same loss written down anew, with steps on old samples and accumulated gradients: but for the last bits.
     8 rows of a seat in one pass, or in several: the same samples, and the same sum over tokens."""
-    parts = preset()
-    memory = dataclasses.replace(parts.memory, coder_rows_per_device=2, tester_rows_per_device=1)
-    parts = dataclasses.replace(parts, memory=memory)
-    play_duel(tmp_path / "parts", base, rounds=1, preset=parts)
-    twice = dataclasses.replace(parts, round=dataclasses.replace(parts.round, updates=2))
-    play_duel(tmp_path / "trl", base, rounds=1, preset=twice)
-    play_duel(tmp_path / "own", base, rounds=1, preset=dataclasses.replace(twice, algorithm=own(loss_type="dapo")))
+    parts = preset(memory={"coder_rows_per_device": 2, "tester_rows_per_device": 1})
+    twice = tiny(parts, round={"updates": 2})
+    for name, told in (("parts", parts), ("trl", twice), ("own", tiny(twice, algorithm=own(loss_type="dapo")))):
+        play_duel(tmp_path / name, base, rounds=1, preset=told)
     for seat in SEATS:
         moved = distance(base, tmp_path / "trl" / seat / "final")
         assert moved > 0
@@ -220,22 +209,22 @@ def test_an_own_loss_can_be_trls(own: Callable[..., Algorithm], default: Path, b
         assert distance(default / seat / "checkpoint-1", base) > 1e-4, "an update that moves nothing shows nothing"
 
 
-def test_an_estimator_gives_a_number_a_row_and_a_loss_one_with_a_gradient(own: Callable[..., Algorithm]) -> None:
+def test_an_estimator_gives_a_number_a_row_and_a_loss_one_with_a_gradient(own: Callable[..., dict[str, Any]]) -> None:
     rewards, rows = torch.tensor([1.0, 0.0, 0.5, 1.0]), [RowLabel("g", "q", "coder")] * 4
     for name, got in (("Short", r"a tensor of \(3,\)"), ("Listed", r"\[1.0, 0.0, 0.5, 1.0\]")):
         must = rf"advantage: {name}.advantages must return .*, \(4,\), got {got}$"
         with pytest.raises(ConfigurationError, match=must):
-            advantages.numbers_of(advantages.estimator_of(own(advantage=name)), rewards, rows)
+            advantages.numbers_of(advantages.estimator_of(Algorithm(**own(advantage=name))), rewards, rows)
     some = torch.ones(2, 3)
     batch = LossBatch(some.clone().requires_grad_(), some, None, -some, some, None, torch.tensor(6.0), None)
     shapes = {"by_row": r"a tensor of \(2,\) with a gradient", "constant": r"a tensor of \(\) without a gradient"}
     for name, got in (shapes | {"number": "1.0"}).items():
-        loss = own_loss(own(loss_type=name))
+        loss = own_loss(Algorithm(**own(loss_type=name)))
         assert loss is not None
         with pytest.raises(ConfigurationError, match=rf"loss_type must return a tensor of one number, .*, got {got}$"):
             value_of(loss, batch)
     for name in ("Scaled", "scaled"):  # arguments reach it: 0.5 * 6 / 6
-        loss = own_loss(dataclasses.replace(own(loss_type=name), loss_args={"scale": 0.5}))
+        loss = own_loss(Algorithm(**own(loss_type=name), loss_args={"scale": 0.5}))
         assert loss is not None
         assert value_of(loss, batch).item() == 0.5
 
@@ -260,14 +249,14 @@ def test_an_estimator_of_ones_own_returns_a_finite_number_for_every_row_with_a_s
         advantages.advantages_of(Wrong(Algorithm(credit=credit)), batch(*rewards))
 
 
-def test_a_loss_that_is_not_finite_ends_the_run(own: Callable[..., Algorithm], base: Path, tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_ends_the_run(own: Callable[..., dict[str, Any]], base: Path, tmp_path: Path) -> None:
     with pytest.raises(PlayerError, match=r"must be finite, got a norm of nan, so the step was not taken"):
         play_duel(tmp_path / "run", base, rounds=1, preset=preset(algorithm=own(loss_type="nan")))
     assert not [*(tmp_path / "run").glob("*/checkpoint-*"), *(tmp_path / "run").glob("*/final")]
 
 
 def test_a_resting_seat_keeps_its_weights_and_its_moments_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
-    play_duel(tmp_path / "run", base, rounds=3, preset=preset(weight_decay=0.5, schedule="alternating"))
+    play_duel(tmp_path / "run", base, rounds=3, preset=preset(weight_decay=0.5, options={"schedule": "alternating"}))
     for seat, learns in (("coder", (True, False, True)), ("tester", (False, True, False))):
         before = base
         for index, is_learning in enumerate(learns):
@@ -327,8 +316,7 @@ def test_the_papers_presets_take_vllms_samples(default: Path, base: Path, tmp_pa
 
     monkeypatch.setattr(SeatTrainer, "_generate_and_score_completions", sampled_elsewhere)
     for name, values in (("paper", papers), ("trl", trls)):
-        told = dataclasses.replace(preset(), grpo=preset().grpo.changed(values))
-        play_duel(tmp_path / name, base, rounds=1, preset=told)
+        play_duel(tmp_path / name, base, rounds=1, preset=preset(grpo=values))
     for seat in SEATS:
         moved = distance(base, default / seat / "checkpoint-1")
         assert moved > 0
@@ -367,7 +355,7 @@ def test_adapters_are_made_where_asked_for_and_name_their_extra(monkeypatch: pyt
 
 def test_a_round_that_teaches_nothing_moves_nothing_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
     """The coder is paid the same for everything; the tester learns as ever."""
-    dropping = preset(weight_decay=0.5, algorithm=Algorithm(zero_variance="drop"))
+    dropping = preset(weight_decay=0.5, algorithm={"zero_variance": "drop"})
     play_duel(tmp_path / "run", base, rounds=1, preset=dropping, on_score=paid(lambda row, earned: 0.5))
     assert same_weights(tmp_path / "run" / "coder" / "final", base)
     assert not same_weights(tmp_path / "run" / "tester" / "final", base)

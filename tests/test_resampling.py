@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,11 +9,9 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import TINY, play_duel, play_golden, records, without_evaluations
+from training_runs import PACKED, play_duel, play_golden, records, tiny, without_evaluations
 
 from codea1_env.configuration.algorithm import Algorithm
-from codea1_env.configuration.model_sections import LoraPreset
-from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.training.loop import Recipe
@@ -22,12 +19,8 @@ from codea1_env.training.round.resampling import silent_questions, with_groups
 from codea1_env.training.round.rounds import ReadProgram, Score
 from codea1_env.training.samples import Row, RowLabel, Sample
 
-QUIET = without_evaluations(
-    round=dataclasses.replace(TINY.round, questions=4, programs=2, suites=2), algorithm=Algorithm(resample=2)
-)
-PACKED = dataclasses.replace(
-    QUIET, trainer="packed", lora=LoraPreset(rank=4, alpha=8.0), grpo=TINY.grpo.changed({"beta": 0.0})
-)
+QUIET = without_evaluations(round={"questions": 4, "programs": 2, "suites": 2}, algorithm={"resample": 2})
+ON_ONE_BASE = tiny(QUIET, **PACKED, grpo={"beta": 0.0})
 
 
 def rows(group: str, question: str, *rewards: float | None, learns: bool = True) -> list[Row]:
@@ -85,7 +78,7 @@ def test_a_group_of_another_size_replaces_nothing() -> None:
 
 
 @pytest.mark.parametrize(("alike", "attempts"), [(True, 2), (False, 0)], ids=["silent", "teaches"])
-@pytest.mark.parametrize("preset", [QUIET, PACKED], ids=["trl", "packed"])
+@pytest.mark.parametrize("preset", [QUIET, ON_ONE_BASE], ids=["trl", "packed"])
 def test_both_trainers_sample_silent_groups_again_up_to_the_bound_and_learn_from_as_many_rows(
     preset: Preset, alike: bool, attempts: int, base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,6 +120,6 @@ def test_silent_groups_are_played_again_with_new_suites_and_a_sandbox_that_fails
 def test_where_it_cannot_help_it_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="resample must be 0 with advantage: question"):
         Algorithm(advantage="question", resample=1)
-    several = SeatPlacement(nodes=1, gpus_per_node=2, ranks=2)
+    several = {"gpus_per_node": 2, "ranks": 2}
     with pytest.raises(ConfigurationError, match="resample must be 0 where a seat has several ranks"):
-        dataclasses.replace(QUIET, placement=Placement(several, several))
+        tiny(QUIET, placement={"coder": several, "tester": several})

@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from training_runs import (
+    PACKED,
     ROOT,
     SEATS,
     TINY,
@@ -28,6 +29,7 @@ from training_runs import (
     records,
     run_here,
     same_weights,
+    tiny,
     weights,
     without_evaluations,
     without_seconds,
@@ -36,8 +38,6 @@ from training_runs import (
 from codea1_env import Arena, MistakeBook, SandboxError
 from codea1_env.arena.diagnostics import Diagnostics
 from codea1_env.configuration.arguments import read_configuration
-from codea1_env.configuration.model_sections import LoraPreset
-from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import Preset
 from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.training.loop import Recipe
@@ -46,8 +46,8 @@ from codea1_env.training.round.rounds import Score
 from codea1_env.training.run.checkpoints import mark_complete
 
 QUIET = without_evaluations()
-PACKED = dataclasses.replace(QUIET, trainer="packed", lora=LoraPreset(rank=4, alpha=8.0))
-BOTH_TRAINERS = pytest.mark.parametrize("trainer", [QUIET, PACKED], ids=["trl", "packed"])
+ON_ONE_BASE = without_evaluations(**PACKED)
+BOTH_TRAINERS = pytest.mark.parametrize("trainer", [QUIET, ON_ONE_BASE], ids=["trl", "packed"])
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +59,7 @@ def duel(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_leaves_its_configuration_its_book_and_the_scores_and_times_of_every_round(duel: Path) -> None:
-    assert read_configuration(duel / "config.yaml") == (dataclasses.replace(TINY, rounds=4), 0)
+    assert read_configuration(duel / "config.yaml") == (tiny(rounds=4), 0)
     rounds = records(duel, "round")
     assert len(MistakeBook.load(duel / BOOK)) == rounds[-1]["book"]
     assert rounds[-1]["book"] > 0, "no program failed a test: this run shows nothing"
@@ -128,8 +128,8 @@ def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp
         earned.append(list(groups.values()))
         threads.update(thread.name for thread in {*threading.enumerate()} - before)
 
-    options = Options(validity_first_rounds=3, opponents="uniform", opponent_every=1, tester_book=1)
-    preset = dataclasses.replace(trainer, options=options, report_to=())
+    options = {"validity_first_rounds": 3, "opponents": "uniform", "opponent_every": 1, "tester_book": 1}
+    preset = tiny(trainer, options=options, report_to=[])
     play_duel(tmp_path, base, rounds=3, preset=preset, on_score=watched)
     assert {name for name in threads if not name.startswith("sandbox")} == set()
     rounds = records(tmp_path, "round")
@@ -143,7 +143,7 @@ def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp
 
 def test_a_stopped_run_goes_on_unchanged(duel: Path, base: Path, tmp_path: Path, caplog: Any, monkeypatch: Any) -> None:
     resumed = tmp_path / "resumed"
-    rarely = dataclasses.replace(TINY, save_rounds=50)  # no checkpoint but the one that Ctrl-C leaves
+    rarely = tiny(save_rounds=50)  # no checkpoint but the one that Ctrl-C leaves
     with monkeypatch.context() as patch:
         pressed(patch, 1)
         assert play_duel(resumed, base, rounds=4, preset=rarely), "Ctrl-C finishes the round"
@@ -173,8 +173,8 @@ OLD = {
     ("seats", "preset"),
     [
         (SEATS, QUIET),
-        (("player",), PACKED),
-        pytest.param(SEATS, PACKED, marks=pytest.mark.slow),
+        (("player",), ON_ONE_BASE),
+        pytest.param(SEATS, ON_ONE_BASE, marks=pytest.mark.slow),
         pytest.param(("player",), QUIET, marks=pytest.mark.slow),
     ],
 )
@@ -244,7 +244,7 @@ def test_rows_without_scores_move_no_weights(trainer: Preset, base: Path, tmp_pa
     play_duel(tmp_path, base, rounds=1, preset=trainer, arena_type=UnscoredArena)
     assert [record["unscored"] for record in records(tmp_path, "round")] == [TINY.round.questions * 4 - 1]
     for seat in SEATS:
-        if trainer is PACKED:
+        if trainer is ON_ONE_BASE:
             assert not any(tensor.any() for name, tensor in weights(tmp_path / seat / "final").items() if "_B" in name)
         else:
             assert same_weights(tmp_path / seat / "final", base)
@@ -264,7 +264,6 @@ def pressed(patch: pytest.MonkeyPatch, times: int) -> None:
 
 def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base: Path, tmp_path: Path) -> None:
     """Or a round would be lost that nobody has saved."""
-    preset = dataclasses.replace(TINY, save_rounds=10)
     ended = list[int]()
 
     def press(run: Recipe, index: int, score: Score) -> None:
@@ -272,7 +271,7 @@ def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base:
         if index == 0:
             signal.raise_signal(signal.SIGINT)
 
-    play_golden(tmp_path, base, rounds=3, preset=preset, on_end=press)
+    play_golden(tmp_path, base, rounds=3, preset=tiny(save_rounds=10), on_end=press)
     assert ended == [0, 1]
     assert last_checkpoint(tmp_path / "coder").name == "checkpoint-2"
 

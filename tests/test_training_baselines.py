@@ -16,7 +16,17 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 import yaml
 from safetensors.torch import load_file, save_file
-from training_runs import TINY, last_checkpoint, lose_the_last_round, records, run_here, same_weights, without_seconds
+from training_runs import (
+    PACKED,
+    TINY,
+    last_checkpoint,
+    lose_the_last_round,
+    records,
+    run_here,
+    same_weights,
+    tiny,
+    without_seconds,
+)
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from codea1_env import (
@@ -31,10 +41,7 @@ from codea1_env import (
     open_sandbox,
     read_problems,
 )
-from codea1_env.configuration.model_sections import LoraPreset
-from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
-from codea1_env.configuration.run_sections import MemoryPreset
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.rewards.duel import JudgedTest
 from codea1_env.training.loop import Recipe
@@ -42,13 +49,8 @@ from codea1_env.training.models.chat import chat_of, tokens_of
 from codea1_env.training.policies import backend
 from codea1_env.training.round.written_tests import Demonstrations, WrittenSuite, counting_tests, with_written_tests
 
-PACKED = dataclasses.replace(
-    TINY,
-    trainer="packed",
-    lora=LoraPreset(rank=4, alpha=8.0),
-    grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2}),
-)
-with_both_trainers = pytest.mark.parametrize("preset", [TINY, PACKED], ids=["trl", "packed"])
+ON_ONE_BASE = tiny(**PACKED, grpo={"beta": 0.0, "learning_rate": 1e-2})
+with_both_trainers = pytest.mark.parametrize("preset", [TINY, ON_ONE_BASE], ids=["trl", "packed"])
 
 
 def trained(name: str, output: Path, *argv: str, resume: bool = False, preset: Preset = TINY, **how: Any) -> Path:
@@ -83,7 +85,7 @@ def finished(bases: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) 
     @functools.cache
     def run(name: str, trainer: str) -> Path:
         output = tmp_path_factory.mktemp(name) / "run"
-        preset = dataclasses.replace(PACKED if trainer == "packed" else TINY, rounds=rounds_of(name), save_rounds=1)
+        preset = tiny(ON_ONE_BASE if trainer == "packed" else TINY, rounds=rounds_of(name), save_rounds=1)
         own = ["--tester", str(base)] if name == "static_tests" else []
         with pytest.MonkeyPatch.context() as patch:
             graded = paid(patch, 1.0, 0.9) if name == "expert_iteration" else []
@@ -116,7 +118,7 @@ BASELINES = {"frozen_tester": "coder", "static_tests": "coder", "expert_iteratio
 @pytest.mark.parametrize(
     ("name", "preset"),
     # What learns from golden tests is what learns from written ones. By the other trainer: test_training_resume.py.
-    [*((name, TINY) for name in BASELINES), ("sft", PACKED)],
+    [*((name, TINY) for name in BASELINES), ("sft", ON_ONE_BASE)],
     ids=lambda given: getattr(given, "trainer", given),
 )
 def test_one_seat_learns_and_an_interrupted_run_goes_on_as_if_nothing_had_happened(
@@ -158,7 +160,7 @@ def test_a_frozen_tester_that_was_replaced_does_not_go_on(run_recipe, base: Path
 @pytest.mark.parametrize("name", ["golden_tests", "frozen_tester", "static_tests"])
 def test_options_about_two_learning_sides_and_no_tester_are_refused(name: str, run_recipe, tmp_path: Path) -> None:
     for option in ({"schedule": "alternating"}, {"opponents": "uniform"}, {"tester_book": 2}):
-        preset = dataclasses.replace(TINY, options=dataclasses.replace(TINY.options, **option))
+        preset = tiny(options=option)
         assert not run_recipe(name, "run", preset=preset, status=2).exists()
     if name == "frozen_tester":
         assert not run_recipe(name, "none", "--tester", str(tmp_path), status=2).exists()
@@ -182,7 +184,7 @@ def test_supervised_learning_takes_what_the_arena_validated(preset: Preset, fini
         asked.append((tokens_of(tokenizer, messages), [*answer, tokenizer.eos_token_id]))
     losses = [record["loss"] for record in records(run, "seat", "tester")]
     assert losses[0] == pytest.approx(loss_by_transformers(base, asked), rel=1e-4)
-    learnt = losses[-1] if preset is PACKED else loss_by_transformers(run / "tester" / "final", asked)
+    learnt = losses[-1] if preset is ON_ONE_BASE else loss_by_transformers(run / "tester" / "final", asked)
     assert learnt < losses[0]
 
 
@@ -230,12 +232,8 @@ def loss_by_transformers(base: Path, asked: Sequence[tuple[Sequence[int], Sequen
 
 
 def test_supervised_learning_has_adapters_passes_and_optimizer_as_the_configuration_says(run_recipe) -> None:
-    preset = dataclasses.replace(
-        TINY,
-        lora=LoraPreset(rank=4, alpha=8.0),
-        memory=MemoryPreset(tester_rows_per_device=1),
-        grpo=TINY.grpo.changed({"adam_beta2": 0.5, "adam_epsilon": 1e-3}),
-    )
+    optimizer = {"adam_beta2": 0.5, "adam_epsilon": 1e-3}
+    preset = tiny(lora=PACKED["lora"], memory={"tester_rows_per_device": 1}, grpo=optimizer)
     checkpoint = last_checkpoint(run_recipe("sft", "adapters", "--rounds", "1", preset=preset) / "tester")
     assert all("lora_" in name for name in load_file(checkpoint / "adapter_model.safetensors"))
     (group, *_) = torch.load(checkpoint / "optimizer.pt")["param_groups"]
@@ -253,7 +251,7 @@ def test_a_tokenizer_without_an_end_is_refused(tmp_path: Path) -> None:
 
 def test_models_beside_the_policies_are_where_their_seat_is(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "load_model", lambda directory, preset, device: device)
-    on_gpu = dataclasses.replace(TINY, placement=Placement(tester=SeatPlacement(gpus_per_node=1)))
+    on_gpu = tiny(placement={"tester": {"gpus_per_node": 1}})
     for preset, device in ((TINY, "cpu"), (on_gpu, "cuda")):
         assert backend.LocalBackend(preset, base).model("tester", base) == device
 

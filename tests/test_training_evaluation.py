@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
-from training_runs import TINY
+from training_runs import tiny
 from transformers import AutoTokenizer
 
 from codea1_env import Arena, LocalSandbox, Problem, RewardConfig, TestCase
@@ -118,7 +118,7 @@ def test_the_final_table_shows_both_seats_and_does_not_compare_zeros(arena: Aren
 
 
 def test_samples_repeat_and_leave_the_global_stream_alone(tmp_path_factory: pytest.TempPathFactory) -> None:
-    preset = dataclasses.replace(TINY, warm_start=dataclasses.replace(TINY.warm_start, steps=0))
+    preset = tiny(warm_start={"steps": 0})
     tokenizer = AutoTokenizer.from_pretrained(base_model(preset, tmp_path_factory.mktemp("cache")))
     model = build_model(preset.model, tokenizer, seed=3).train()
     prompter, questions = Prompter(chat_of(preset), tokenizer), miniature_problems("held_out", 3, 0)

@@ -1,6 +1,5 @@
 """The policy for small models: a duel of tiny models, resumed to the bit, and held against TRL's own loss."""
 
-import dataclasses
 import json
 import shutil
 from collections import defaultdict
@@ -16,11 +15,12 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 import yaml
 from training_runs import (
+    PACKED,
     SEATS,
-    TINY,
     learn,
     play_duel,
     records,
+    tiny,
     weights,
     without_evaluations,
     without_seconds,
@@ -28,8 +28,6 @@ from training_runs import (
 
 import codea1_env
 from codea1_env.configuration.arguments import parse_arguments
-from codea1_env.configuration.model_sections import LoraPreset
-from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import Preset, load_preset, preset_from_dict
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.learner import Learner
@@ -46,25 +44,23 @@ from codea1_env.training.run.resuming import as_configured
 from codea1_env.training.samples import Batch, Row, RowLabel, SamplerSettings
 from codea1_env.training.seat_run import SeatRun
 
-PACKED = without_evaluations(
-    trainer="packed", lora=LoraPreset(rank=4, alpha=8.0), grpo=TINY.grpo.changed({"beta": 0.0, "learning_rate": 1e-2})
-)
+PRESET = without_evaluations(**PACKED, grpo={"beta": 0.0, "learning_rate": 1e-2})
 ASKED = miniature_problems("train", 2, 0)
 
 
 def changed(**sections: Any) -> Preset:
-    return dataclasses.replace(PACKED, **sections)
+    return tiny(PRESET, **sections)
 
 
 @pytest.fixture(scope="module")
 def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three rounds in one go."""
     directory = tmp_path_factory.mktemp("runs") / "whole"
-    play_duel(directory, base, rounds=3, preset=PACKED)
+    play_duel(directory, base, rounds=3, preset=PRESET)
     return directory
 
 
-TRAINERS = pytest.mark.parametrize("preset", [PACKED, TINY], ids=["packed", "trl"])
+TRAINERS = pytest.mark.parametrize("preset", [PRESET, without_evaluations()], ids=["packed", "trl"])
 
 
 @TRAINERS
@@ -72,9 +68,8 @@ def test_a_resumed_run_has_its_schedule_and_the_rate_of_now(preset: Preset, base
     """As the error of a gradient that is not finite advises. A rate that has fallen to 0 at the end of a run would make
     the next step one that learns nothing."""
     for rounds, rate in ((1, 1e-2), (3, 1e-3)):
-        grpo = preset.grpo.changed({"learning_rate": rate, "lr_scheduler_type": "linear", "warmup_steps": 0})
-        changes = dataclasses.replace(preset, grpo=grpo, evaluation=PACKED.evaluation)
-        play_duel(tmp_path, base, rounds=rounds, preset=changes, resume=rounds > 1)
+        grpo = {"learning_rate": rate, "lr_scheduler_type": "linear", "warmup_steps": 0}
+        play_duel(tmp_path, base, rounds=rounds, preset=tiny(preset, grpo=grpo), resume=rounds > 1)
     for seat in SEATS:
         rates = [line["learning_rate"] for line in records(tmp_path, "seat", seat)]
         assert rates == pytest.approx([1e-2, 2 / 3 * 1e-3, 1 / 3 * 1e-3])
@@ -116,7 +111,7 @@ def test_a_loss_of_ones_own_is_the_mean_over_passes(base: Path, tmp_path: Path, 
     2 and where there is one for each row."""
     (tmp_path / "flat.py").write_text("def loss(batch):\n    return 1 + 0 * batch.logps.sum()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    own = changed(rounds=1, algorithm=dataclasses.replace(PACKED.algorithm, loss_type="flat:loss"))
+    own = changed(rounds=1, algorithm={"loss_type": "flat:loss"})
     for name, tokens in (("whole", 100_000), ("row by row", 1)):
         policy, batch = coder_of(base, tmp_path / name, own, [0.0, 1.0] * 4)
         adapters = policy.model.shared.adapters
@@ -129,7 +124,7 @@ def test_an_engine_of_ones_own_samples(whole: Path, base: Path, tmp_path: Path, 
     """It draws by the same uniforms, and so the first round is the same."""
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    own = changed(algorithm=dataclasses.replace(PACKED.algorithm, rollouts="mine:Counting"))
+    own = changed(algorithm={"rollouts": "mine:Counting"})
     play_duel(tmp_path / "run", base, rounds=1, preset=own)
     import mine
 
@@ -141,9 +136,8 @@ def test_an_engine_of_ones_own_samples(whole: Path, base: Path, tmp_path: Path, 
             assert first[name] == other[name]
     assert without_seconds(records(whole, "round"))[0] == without_seconds(records(tmp_path / "run", "round"))[0]
     for name in ("mine:Nothing", "json:loads"):
-        wrong = dataclasses.replace(PACKED.algorithm, rollouts=name)
         with pytest.raises(ConfigurationError, match=r"algorithm\.rollouts must name a subclass of RolloutEngine, got"):
-            load_model(base, changed(algorithm=wrong))
+            load_model(base, changed(algorithm={"rollouts": name}))
 
 
 MINE = """
@@ -162,7 +156,7 @@ class Counting(GenerateEngine):
 
 def test_the_divergence_begins_at_zero_and_holds_adapters_back(whole: Path, base: Path, tmp_path: Path) -> None:
     """With a large weight the seats stay nearer to the base than without; the first step does not know it yet."""
-    play_duel(tmp_path, base, rounds=3, preset=changed(grpo=PACKED.grpo.changed({"beta": 5.0})))
+    play_duel(tmp_path, base, rounds=3, preset=changed(grpo={"beta": 5.0}))
     for seat in SEATS:
         assert not any("kl" in line for line in records(whole, "seat", seat)), "nobody asked the base"
         divergences = [line["kl"] for line in records(tmp_path, "seat", seat)]
@@ -180,8 +174,7 @@ def added(directory: Path) -> float:
 
 def test_suites_are_written_against_the_programs_alone_that_the_tester_learns_from(base: Path, tmp_path: Path) -> None:
     """2 questions, 4 programs, 4 suites against one of them: 8 rows, of which all are learnt from."""
-    union = dataclasses.replace(PACKED.reward, coder_tests="union")
-    ahead = changed(options=Options(selection="ahead"), reward=union, keep_duels=1)
+    ahead = changed(options={"selection": "ahead"}, reward={"coder_tests": "union"}, keep_duels=1)
     for seats in (SEATS, ("player",)):
         run = tmp_path / seats[0]
         play_duel(run, base, rounds=1, preset=ahead, seats=seats)
@@ -195,13 +188,13 @@ def test_suites_are_written_against_the_programs_alone_that_the_tester_learns_fr
 def test_what_a_seat_left_is_sampled_with_its_adapter_and_a_base_without(whole: Path, base: Path) -> None:
     final, asked = whole / "coder" / "final", [CoderRequest(problem) for problem in ASKED]
     how = SamplerSettings(20, 1.0, seed=3)
-    one, same, other = (load_model(each, PACKED).sampler(how).coder(asked, 3) for each in (final, final, base))
+    one, same, other = (load_model(each, PRESET).sampler(how).coder(asked, 3) for each in (final, final, base))
     assert one == same != other
 
 
 def test_two_updates_a_round_are_both_in_its_metrics(base: Path, tmp_path: Path) -> None:
     """The gap between sampler and learner is that of the first one, since only there both are the same policy."""
-    two = changed(rounds=1, round=dataclasses.replace(PACKED.round, updates=2, questions=2, programs=4))
+    two = changed(rounds=1, round={"updates": 2, "questions": 2, "programs": 4})
     for name, earned in (("both", [0.0, 1.0] * 4), ("the first alone", [0.0, 1.0] * 2 + [1.0] * 4)):
         policy, batch = coder_of(base, tmp_path / name, two, earned)
         learn(policy, batch)
@@ -212,8 +205,7 @@ def test_two_updates_a_round_are_both_in_its_metrics(base: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("zero_variance", ["keep", "drop"])
 def test_what_has_no_score_is_in_no_loss(base: Path, tmp_path: Path, zero_variance: Any) -> None:
-    algorithm = dataclasses.replace(PACKED.algorithm, zero_variance=zero_variance)
-    preset = changed(rounds=1, grpo=PACKED.grpo.changed({"beta": 1.0}), algorithm=algorithm)
+    preset = changed(rounds=1, grpo={"beta": 1.0}, algorithm={"zero_variance": zero_variance})
     policy, batch = coder_of(base, tmp_path, preset, [None, 0.0, 1.0, 0.5])
     (update,) = policy.updates(batch, policy.advantages(batch))
     ((_, members),) = update.groups
@@ -222,7 +214,7 @@ def test_what_has_no_score_is_in_no_loss(base: Path, tmp_path: Path, zero_varian
 
 @pytest.mark.parametrize("finish", ["stop", "length"])
 def test_what_is_cut_off_is_what_the_engine_says(base: Path, tmp_path: Path, finish: Any, monkeypatch: Any) -> None:
-    preset = changed(rounds=1, grpo=PACKED.grpo.changed({"mask_truncated_completions": True, "beta": 1.0}))
+    preset = changed(rounds=1, grpo={"mask_truncated_completions": True, "beta": 1.0})
 
     def sample(requests: Any, sampling: Any) -> list[list[Completion]]:
         one = Completion((5,) * sampling.max_tokens, (-1.0,) * sampling.max_tokens, finish)
@@ -326,9 +318,8 @@ UNABLE = (
 
 @pytest.mark.parametrize(("sections", "must"), UNABLE)
 def test_what_the_trainer_cannot_do_is_refused(sections: str, must: str) -> None:
-    packed = preset_from_dict({**PACKED.to_dict(), "differences": []}, TINY)
     with pytest.raises(ConfigurationError, match=must):
-        preset_from_dict(yaml.safe_load(sections), packed)
+        preset_from_dict(yaml.safe_load(sections), PRESET)
 
 
 def test_a_policy_asks_for_an_end_with_the_last_paid_test(base: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -347,7 +338,7 @@ def test_a_policy_asks_for_an_end_with_the_last_paid_test(base: Path, tmp_path: 
         prompts = prompter.tester([(ASKED[0], "def f(x): return x")])
         policy.draw(prompts, 2)
         policy.answer(prompts, 2, SamplerSettings(8, 1.0, seed=0))
-    assert asked == [0, 0, *[PACKED.reward.suite_size] * 2]
+    assert asked == [0, 0, *[PRESET.reward.suite_size] * 2]
 
 
 def test_the_presets_of_real_models_ask_for_what_the_trainer_can_do() -> None:

@@ -1,7 +1,6 @@
 """Past opponents and old targets: who is drawn. What they add to a round is in test_training_rounds.py, that a run goes
 on with them to the same bits in test_training_resume.py."""
 
-import dataclasses
 import json
 from collections import Counter
 from pathlib import Path
@@ -11,10 +10,8 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import TINY
+from training_runs import tiny
 
-from codea1_env.configuration.options import Options
-from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.training.round.past_opponents import RECORDS, PastOpponents
@@ -23,8 +20,7 @@ from codea1_env.training.seat_run import SeatRun
 
 
 def opponents(tmp_path: Path, **options: Any) -> PastOpponents:
-    preset = dataclasses.replace(TINY, options=Options(**options))
-    return opponents_of(preset, tmp_path)
+    return opponents_of(tiny(options=options), tmp_path)
 
 
 def opponents_of(preset: Preset, tmp_path: Path) -> PastOpponents:
@@ -68,8 +64,6 @@ def test_how_a_snapshot_fared_is_a_running_mean(tmp_path: Path) -> None:
 
 
 def test_several_ranks_are_refused_where_the_past_plays(tmp_path: Path) -> None:
-    ranks = Placement(tester=SeatPlacement(ranks=2))
-    shape = dataclasses.replace(TINY.round, questions=2)
-    preset = dataclasses.replace(TINY, round=shape, placement=ranks, options=Options(tester_book=1))
+    preset = tiny(round={"questions": 2}, placement={"tester": {"ranks": 2}}, options={"tester_book": 1})
     with pytest.raises(ConfigurationError, match=r"placement.tester.ranks must be 1 .* got 2"):
         opponents_of(preset, tmp_path)

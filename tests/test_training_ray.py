@@ -1,7 +1,6 @@
 """The Ray engine: the same bits as in one process, on one rank a seat and on two; when something fails, an end with a
 cause, and a run that goes on to the same bits."""
 
-import dataclasses
 import hashlib
 import os
 import re
@@ -23,11 +22,11 @@ import ray
 import training_runs
 from ray_clusters import start_cluster
 from test_training_baselines import trained
-from test_training_resume import PACKED, RUNS, made
+from test_training_resume import RUNS, made
 from training_runs import (
+    PACKED,
     ROOT,
     SEATS,
-    TINY,
     NoSandbox,
     assert_resumes,
     assert_same_runs,
@@ -35,12 +34,11 @@ from training_runs import (
     play_duel,
     records,
     same_weights,
+    tiny,
     without_evaluations,
 )
 
 from codea1_env import whole_files
-from codea1_env.configuration.algorithm import Algorithm
-from codea1_env.configuration.placement import Placement, SeatPlacement
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError, SandboxError, SeatFailed
 from codea1_env.training.policies.ray_seats import RankPlace
@@ -53,8 +51,8 @@ pytestmark = [
 needs_cluster = pytest.mark.usefixtures("cluster")
 RECIPE = str(ROOT / "agents" / "train_grpo.py")
 UNMEASURED = without_evaluations()
-TWICE = dataclasses.replace(TINY, round=dataclasses.replace(TINY.round, updates=2))
-TWO_RANKS = SeatPlacement(ranks=2)
+TWICE = tiny(round={"updates": 2})
+TWO_RANKS = {"ranks": 2}
 THREE = {"seats": ("coder", "tester", "tester_1")}
 What = Callable[[Any, Any], None]
 """What a test does once a round is scored: `what(run, score)`."""
@@ -135,7 +133,7 @@ def test_a_run_goes_on_under_ray_to_the_local_bits(sections: dict[str, Any], bas
 def test_every_baseline_gives_the_same_bits_under_both_engines(
     recipe: str, changes: dict[str, Any], bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
-    how = {"preset": dataclasses.replace(TINY, rounds=2, **changes), "cache": bases, "patch": monkeypatch}
+    how = {"preset": tiny(rounds=2, **changes), "cache": bases, "patch": monkeypatch}
     for engine in ("local", "ray"):
         trained(recipe, tmp_path / engine, "--engine", engine, capsys=capsys, **how)
     assert_same_runs(tmp_path / "local", tmp_path / "ray")
@@ -148,7 +146,7 @@ def weights_digest(actor: Any) -> str:
     return digest.hexdigest()
 
 
-BY_TEST = Algorithm(credit="test", zero_variance="drop")
+BY_TEST = {"credit": "test", "zero_variance": "drop"}
 
 
 @pytest.mark.slow
@@ -156,8 +154,8 @@ BY_TEST = Algorithm(credit="test", zero_variance="drop")
 @pytest.mark.parametrize(
     ("seats", "preset"),
     [
-        (SEATS, dataclasses.replace(TWICE, placement=Placement(TWO_RANKS, TWO_RANKS))),
-        (("player",), without_evaluations(placement=Placement(coder=TWO_RANKS), algorithm=BY_TEST)),
+        (SEATS, tiny(TWICE, placement={"coder": TWO_RANKS, "tester": TWO_RANKS})),
+        (("player",), without_evaluations(placement={"coder": TWO_RANKS}, algorithm=BY_TEST)),
     ],
     ids=["duel", "alone"],
 )
@@ -216,7 +214,7 @@ def patient_for_a_second(run: Any, score: Any) -> None:
         policy._ranks._patience_s = 1.0
 
 
-RANKS = without_evaluations(placement=Placement(coder=TWO_RANKS))
+RANKS = without_evaluations(placement={"coder": TWO_RANKS})
 FAILURES: dict[str, tuple[tuple[What, ...], str, Any, str]] = {
     "a killed seat": ((killed("tester"),), "the tester is gone: ", TWICE, "ray"),
     "a raise, then the other engine": (

@@ -1,6 +1,5 @@
 """Resumed runs come to the bits of runs that nobody disturbed, whatever they learn by: the past, parts of one's own."""
 
-import dataclasses
 import importlib.util
 import json
 import os
@@ -16,9 +15,9 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 import yaml
 from training_runs import (
+    PACKED,
     ROOT,
     SEATS,
-    TINY,
     assert_resumes,
     last_checkpoint,
     records,
@@ -27,9 +26,6 @@ from training_runs import (
     without_evaluations,
 )
 
-from codea1_env.configuration.algorithm import Algorithm
-from codea1_env.configuration.model_sections import LoraPreset
-from codea1_env.configuration.options import Options
 from codea1_env.training.models.shared_base import shared_base
 from codea1_env.training.round.past_opponents import BOOK, RECORDS, SNAPSHOTS, snapshot
 
@@ -80,29 +76,29 @@ class Backwards(questions.Chooser):
     def restore(self, state):
         self.asked, self.passed = state["asked"], state["passed"]
 """
-OWN = Algorithm(
-    advantage="own_parts:Above", advantage_args={"bar": 0.25}, loss_type="own_parts:Scaled", loss_args={"scale": 0.5},
-    optimizer="torch.optim:SGD", optimizer_args={"momentum": 0.9},
-    questions="own_parts:Backwards", questions_args={"stride": 3},
-)  # fmt: skip
-ALONE = {"seats": ("player",), "round": dataclasses.replace(TINY.round, suites=3)}  # groups of 4 and of 3
-VOTED = {"reward": dataclasses.replace(TINY.reward, oracle="majority")}
-TWICE = {"round": dataclasses.replace(TINY.round, updates=2)}
-PACKED = {"trainer": "packed", "lora": LoraPreset(rank=4, alpha=8.0)}
-ADAPTERS = {"lora": LoraPreset(rank=4, alpha=8.0, target="q_proj,down_proj")}
-BY_TEST = Algorithm(credit="test", loss_type="dr_grpo", scale="none")
-BY_SEAT = Algorithm(advantage="rae", scale="none", rate=0.05, questions="pass_rate")
-BY_QUESTION = Algorithm(advantage="question", zero_variance="drop", questions="pass_rate")
+OWN = {
+    "advantage": "own_parts:Above", "advantage_args": {"bar": 0.25},
+    "loss_type": "own_parts:Scaled", "loss_args": {"scale": 0.5},
+    "optimizer": "torch.optim:SGD", "optimizer_args": {"momentum": 0.9},
+    "questions": "own_parts:Backwards", "questions_args": {"stride": 3},
+}  # fmt: skip
+ALONE = {"seats": ("player",), "round": {"suites": 3}}  # groups of 4 and of 3
+VOTED = {"reward": {"oracle": "majority"}}
+TWICE = {"round": {"updates": 2}}
+ADAPTERS = {"lora": PACKED["lora"] | {"target": "q_proj,down_proj"}}
+BY_TEST = {"credit": "test", "loss_type": "dr_grpo", "scale": "none"}
+BY_SEAT = {"advantage": "rae", "scale": "none", "rate": 0.05, "questions": "pass_rate"}
+BY_QUESTION = {"advantage": "question", "zero_variance": "drop", "questions": "pass_rate"}
 PAST = {
-    "options": Options(opponents="prioritised", opponent_every=1, tester_book=2),
-    "problems": dataclasses.replace(TINY.problems, train=2),  # every question comes back in every round
+    "options": {"opponents": "prioritised", "opponent_every": 1, "tester_book": 2},
+    "problems": {"train": 2},  # every question comes back in every round
 }
 NEEDS_PEFT = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="the extra `lora` is not installed")
 RUNS: dict[str, dict[str, Any]] = {
     "own and past, trl": {"algorithm": OWN, **TWICE, **PAST},
     "own and past, packed": {"algorithm": OWN, **TWICE, **PAST, **PACKED},
-    "alone, trl": {**ALONE, "algorithm": BY_SEAT, "options": Options(access="black-box", schedule="alternating")},
-    "alone, packed": {**ALONE, **PACKED, "algorithm": BY_QUESTION, **VOTED, "grpo": TINY.grpo.changed({"beta": 0.1})},
+    "alone, trl": {**ALONE, "algorithm": BY_SEAT, "options": {"access": "black-box", "schedule": "alternating"}},
+    "alone, packed": {**ALONE, **PACKED, "algorithm": BY_QUESTION, **VOTED, "grpo": {"beta": 0.1}},
     "adapters": {**ADAPTERS, "algorithm": BY_TEST},
 }
 
@@ -124,12 +120,12 @@ def made(sections: dict[str, Any], folder: Path) -> tuple[tuple[str, ...], Any]:
     """The seats, and the preset, whose own parts are in this folder."""
     (folder / "own_parts.py").write_text(PARTS)
     given = {name: value for name, value in sections.items() if name != "seats"}
-    algorithm = dataclasses.replace(given.get("algorithm", Algorithm()), path=(str(folder),))
+    algorithm = given.get("algorithm", {}) | {"path": [str(folder)]}
     return sections.get("seats", SEATS), without_evaluations(**given | {"algorithm": algorithm})
 
 
 def look_at_parts(whole: Path, base: Path, preset: Any) -> None:
-    own = {OWN.advantage, OWN.loss_type, OWN.optimizer, OWN.questions}
+    own = {OWN[part] for part in ("advantage", "loss_type", "optimizer", "questions")}
     assert yaml.safe_load((whole.with_name("parts") / "config.yaml").read_text())["starts"][1]["own_code"].keys() == own
     for seat in SEATS:
         checkpoint = last_checkpoint(whole / seat)

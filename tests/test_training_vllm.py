@@ -3,7 +3,6 @@
 Optional: `make test-vllm` makes an environment that has vLLM.
 """
 
-import dataclasses
 import importlib.util
 import tempfile
 from contextlib import nullcontext
@@ -15,11 +14,10 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
-from training_runs import SEATS, TINY, play_duel, records, tiny_base, without_evaluations
+from training_runs import SEATS, play_duel, records, tiny, tiny_base, without_evaluations
 from trl import GRPOConfig
 
-from codea1_env.configuration.model_sections import LoraPreset
-from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
+from codea1_env.configuration.placement import SeatPlacement, trainer_arguments
 from codea1_env.configuration.presets import Preset
 from codea1_env.training.policies.trl_policy import TrlPolicy
 from codea1_env.training.policies.vllm_colocated import before_building
@@ -27,14 +25,13 @@ from codea1_env.training.seat_run import SeatRun
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
 ROUNDS = 4
-COLOCATED = SeatPlacement(vllm="colocate")
 # Rates at which four updates change the policy visibly.
-PRESET = without_evaluations(placement=Placement(COLOCATED, COLOCATED), grpo=TINY.grpo.changed({"learning_rate": 2e-3}))
+PRESET = without_evaluations(placement={seat: {"vllm": "colocate"} for seat in SEATS}, grpo={"learning_rate": 2e-3})
 
 
 @pytest.mark.skipif(HAS_VLLM, reason="vLLM is installed")
 def test_a_seat_without_its_generator_says_how_to_get_it(tmp_path: Path) -> None:
-    arguments = GRPOConfig(output_dir=str(tmp_path), **trainer_arguments(COLOCATED))
+    arguments = GRPOConfig(output_dir=str(tmp_path), **trainer_arguments(SeatPlacement(vllm="colocate")))
     with pytest.raises(ImportError, match=r"vllm: colocate needs vLLM; .*: docs/cluster\.md"):
         before_building(arguments)
 
@@ -42,9 +39,7 @@ def test_a_seat_without_its_generator_says_how_to_get_it(tmp_path: Path) -> None
 needs_vllm = pytest.mark.skipif(
     not HAS_VLLM, reason="vLLM is not installed; `make test-vllm` makes an environment with it"
 )
-ADAPTERS = dataclasses.replace(
-    PRESET, lora=LoraPreset(rank=4, alpha=16), grpo=PRESET.grpo.changed({"learning_rate": 1e-2})
-)
+ADAPTERS = tiny(PRESET, lora={"rank": 4, "alpha": 16}, grpo={"learning_rate": 1e-2})
 
 
 @pytest.mark.vllm

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from codea1_env import Arena, SandboxError, open_sandbox
 from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.model_sections import WarmStartPreset
-from codea1_env.configuration.presets import SMOKE, Preset
+from codea1_env.configuration.presets import SMOKE, Preset, preset_from_dict
 from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.training.loop import Recipe
@@ -48,6 +48,10 @@ TINY = dataclasses.replace(
     model=dataclasses.replace(SMOKE.model, hidden=64, heads=2, feed_forward=64),
     warm_start=WarmStartPreset(steps=500, examples_per_step=16, problems=200),
 )
+
+
+PACKED: dict[str, Any] = {"trainer": "packed", "lora": {"rank": 4, "alpha": 8.0}}
+"""What makes a preset one of the packed trainer."""
 
 
 class NoSandbox:
@@ -238,8 +242,13 @@ def fail_in_round(bad: int) -> Callable[[Recipe, int, Score], None]:
     return fail
 
 
-def without_evaluations(preset: Preset = TINY, **sections: Any) -> Preset:
-    return dataclasses.replace(preset, evaluation=dataclasses.replace(preset.evaluation, every_rounds=0), **sections)
+def tiny(preset: Preset = TINY, /, **sections: Any) -> Preset:
+    """The preset with what a configuration file would say of these sections."""
+    return preset_from_dict(sections, preset)
+
+
+def without_evaluations(**sections: Any) -> Preset:
+    return tiny(evaluation={"every_rounds": 0}, **sections)
 
 
 def weights(directory: Path) -> dict[str, torch.Tensor]:

@@ -1,7 +1,5 @@
 """A tester reward and a book's policy of one's own, written outside the package against public names only."""
 
-from __future__ import annotations
-
 import ast
 import json
 import shutil
@@ -211,8 +209,6 @@ class Alone(TesterReward):
 class Word(TesterReward):
     runs_union = "yes"
     def suite(self, duel, terms, group): return terms
-class Nothing(TesterReward):
-    def suite(self, duel, terms, group): return None
 class Pays(TesterReward):
     def __init__(self, config, values): super().__init__(config); self.values = values
     def suite(self, duel, terms, group):

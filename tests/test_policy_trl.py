@@ -162,23 +162,6 @@ def nothing(batch):
 
 def nan(batch):
     return batch.logps.sum() * float("nan")
-
-def by_row(batch):
-    return batch.logps.sum(dim=1)
-
-def number(batch):
-    return 1.0
-
-def constant(batch):
-    return batch.logps.sum().detach()
-
-class Short(advantages.Estimator):
-    def advantages(self, rewards, rows):
-        return rewards[:-1]
-
-class Listed(advantages.Estimator):
-    def advantages(self, rewards, rows):
-        return rewards.tolist()
 """
 
 
@@ -210,23 +193,30 @@ def test_an_own_loss_can_be_trls(own: Callable[..., dict[str, Any]], default: Pa
 
 
 def test_an_estimator_gives_a_number_a_row_and_a_loss_one_with_a_gradient(own: Callable[..., dict[str, Any]]) -> None:
+    def estimator(answer: Callable[[torch.Tensor], Any]) -> advantages.Estimator:
+        wrong = {"advantages": lambda self, rewards, rows: answer(rewards)}
+        return type("Wrong", (advantages.Estimator,), wrong)(Algorithm())
+
     rewards, rows = torch.tensor([1.0, 0.0, 0.5, 1.0]), [RowLabel("g", "q", "coder")] * 4
-    for name, got in (("Short", r"a tensor of \(3,\)"), ("Listed", r"\[1.0, 0.0, 0.5, 1.0\]")):
-        must = rf"advantage: {name}.advantages must return .*, \(4,\), got {got}$"
-        with pytest.raises(ConfigurationError, match=must):
-            advantages.numbers_of(advantages.estimator_of(Algorithm(**own(advantage=name))), rewards, rows)
+    must = r"advantage: Wrong.advantages must return .*, \(4,\), got "
+    with pytest.raises(ConfigurationError, match=must + r"a tensor of \(3,\)$"):
+        advantages.numbers_of(estimator(lambda rewards: rewards[:-1]), rewards, rows)
+    with pytest.raises(ConfigurationError, match=must + r"\[1.0, 0.0, 0.5, 1.0\]$"):
+        advantages.numbers_of(estimator(lambda rewards: rewards.tolist()), rewards, rows)
     some = torch.ones(2, 3)
     batch = LossBatch(some.clone().requires_grad_(), some, None, -some, some, None, torch.tensor(6.0), None)
-    shapes = {"by_row": r"a tensor of \(2,\) with a gradient", "constant": r"a tensor of \(\) without a gradient"}
-    for name, got in (shapes | {"number": "1.0"}).items():
-        loss = own_loss(Algorithm(**own(loss_type=name)))
-        assert loss is not None
+    wrong: dict[str, Callable[[LossBatch], Any]] = {
+        r"a tensor of \(2,\) with a gradient": lambda batch: batch.logps.sum(dim=1),
+        r"a tensor of \(\) without a gradient": lambda batch: batch.logps.sum().detach(),
+        "1.0": lambda batch: 1.0,
+    }
+    for got, loss in wrong.items():
         with pytest.raises(ConfigurationError, match=rf"loss_type must return a tensor of one number, .*, got {got}$"):
             value_of(loss, batch)
     for name in ("Scaled", "scaled"):  # arguments reach it: 0.5 * 6 / 6
-        loss = own_loss(Algorithm(**own(loss_type=name), loss_args={"scale": 0.5}))
-        assert loss is not None
-        assert value_of(loss, batch).item() == 0.5
+        given = own_loss(Algorithm(**own(loss_type=name), loss_args={"scale": 0.5}))
+        assert given is not None
+        assert value_of(given, batch).item() == 0.5
 
 
 @pytest.mark.parametrize("wrong", [float("inf"), float("-inf"), float("nan")])

@@ -1,7 +1,5 @@
 """Where the metrics go beside metrics.jsonl: real TensorBoard files, and trackers offline where they are installed."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

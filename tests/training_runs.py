@@ -1,7 +1,5 @@
 """What the tests of training share: a short duel of tiny models under either engine. Not a test module."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import runpy

@@ -191,7 +191,7 @@ def pretrained_config(directory: Path, model: Path) -> Path:
 @pytest.mark.parametrize(
     "script", ["agents/train_grpo.py", pytest.param("baselines/golden_tests.py", marks=pytest.mark.slow)]
 )
-def test_pretrained_models_and_problem_files(script: str, base: Path, here: Callable[..., str], tmp_path: Path) -> None:
+def test_a_pretrained_model_trains_on_files(script: str, base: Path, here: Callable[..., str], tmp_path: Path) -> None:
     config, output = pretrained_config(tmp_path, base), tmp_path / "run"
     here(script, "--config", str(config), "--output", str(output))
     # What so small a model scores differs between processors and may be 0: this asks what was measured, not how much.

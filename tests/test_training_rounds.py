@@ -333,14 +333,6 @@ def test_the_first_different_programs_are_put_to_the_tester_and_stand_in_their_p
     assert in_places([[1], [2], [3]], [0, 2], 4) == [[1], (), [2], (), [3]]
 
 
-def test_the_error_of_an_oracle_without_a_reference_is_logged(arena: Arena) -> None:
-    """Two of three programs are wrong alike: their vote on double(3) is 9, and the reference says 6."""
-    arena.config = RewardConfig(suite_size=2, oracle="majority")
-    score = score_round(arena, [SQUARE, SQUARE, RIGHT], [["assert double(3) == 9"]] * 3)
-    assert score.metrics["oracle_error"] == 1
-    assert earned(score) == [1, 1, 0]
-
-
 def test_an_old_program_can_train_the_tester_and_leaves_no_trace_in_the_book(arena: Arena) -> None:
     """K = 1, alpha 1/2. Present: RIGHT twice, all suites earn 1/2. Old: SQUARE, EDGE earns 1, BLIND 1/2: it spreads."""
     arena.config = RewardConfig(suite_size=1)

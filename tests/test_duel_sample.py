@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,9 +54,7 @@ def test_questions_take_turns_and_every_game_is_whole(arena: Arena, scores: list
     assert games[0]["programs"][1]["suites"][0]["tests"][0][6:8] == ["fail", "0"]
 
 
-def test_a_round_that_is_played_again_replaces_what_was_kept_and_a_full_place_does_not_end_the_run(
-    arena: Arena, scores: list[MatchScore], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_round_again_replaces_its_games(arena: Arena, scores: list[MatchScore], tmp_path: Path, caplog: Any) -> None:
     sample = DuelSample(tmp_path, 1)
     sample.keep(0, MATCHES, scores, arena.config)
     before = (tmp_path / "round-1.jsonl").read_bytes()

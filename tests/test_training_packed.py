@@ -60,10 +60,7 @@ def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-TRAINERS = pytest.mark.parametrize("preset", [PRESET, without_evaluations()], ids=["packed", "trl"])
-
-
-@TRAINERS
+@pytest.mark.parametrize("preset", [PRESET, without_evaluations()], ids=["packed", "trl"])
 def test_a_resumed_run_has_its_schedule_and_the_rate_of_now(preset: Preset, base: Path, tmp_path: Path) -> None:
     """As the error of a gradient that is not finite advises. A rate that has fallen to 0 at the end of a run would make
     the next step one that learns nothing."""

@@ -206,9 +206,7 @@ def test_a_pretrained_model_trains_on_files(script: str, base: Path, here: Calla
         assert (output / seat / "final" / "model.safetensors").is_file()
 
 
-def test_what_cannot_be_reached_or_read_ends_a_run_in_one_line_and_before_it_has_a_directory(
-    base: Path, tmp_path: Path, refusal: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_unusable_ends_a_run(base: Path, tmp_path: Path, refusal: Callable[..., str], monkeypatch: Any) -> None:
     def snapshot_download(*_: object, **__: object) -> str:
         raise LocalEntryNotFoundError("No network.\nTry again.\n\nOr not.")
 

@@ -224,6 +224,14 @@ def test_what_is_cut_off_is_what_the_engine_says(base: Path, tmp_path: Path, fin
     assert policy.metrics()["truncated"] == (finish == "length")
 
 
+def test_an_adapter_of_another_base_is_refused(whole: Path, tmp_path: Path) -> None:
+    final = shutil.copytree(whole / "coder" / "final", tmp_path / "final")
+    record = json.loads((final / "base.json").read_text())
+    (final / "base.json").write_text(json.dumps({**record, "digest": "0" * 16}))
+    with pytest.raises(ConfigurationError, match="must have the digest 0000000000000000, got"):
+        load_model(final, PRESET)
+
+
 @pytest.mark.parametrize(("beta", "is_corrected"), [(0.0, False), (0.3, False), (0.3, True)])
 @pytest.mark.parametrize("loss_type", ["dapo", "bnpo", "grpo", "dr_grpo"])
 def test_the_losses_are_trls(loss_type: str, beta: float, is_corrected: bool) -> None:

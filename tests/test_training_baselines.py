@@ -29,21 +29,10 @@ from training_runs import (
 )
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from codea1_env import (
-    Arena,
-    ConfigurationError,
-    Duel,
-    Match,
-    MistakeBook,
-    Status,
-    TestCase,
-    Verdict,
-    open_sandbox,
-    read_problems,
-)
+from codea1_env import Arena, ConfigurationError, Match, MistakeBook, TestCase, open_sandbox, read_problems
 from codea1_env.configuration.presets import Preset
 from codea1_env.problems.families.miniature import miniature_problems
-from codea1_env.rewards.duel import JudgedTest
+from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.training.loop import Recipe
 from codea1_env.training.models.chat import chat_of, tokens_of
 from codea1_env.training.policies import backend

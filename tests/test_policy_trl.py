@@ -107,6 +107,23 @@ def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: i
     assert not all(torch.equal(one, other) for one, other in zip(before, stock.model.parameters(), strict=True))
 
 
+@NEEDS_PEFT
+def test_the_seed_decides_how_adapters_begin(base: Path, tmp_path: Path) -> None:
+    """Whatever the process drew before, as another seat's trainer does."""
+    prepare_process()
+    parts = preset(lora={"rank": 4})
+
+    def begun_with(seed: int) -> list[Any]:
+        torch.randn(1 + seed)
+        model = TrlPolicy(SeatRun(parts, base, tmp_path / "coder", seed))._trainer.model
+        return [each for name, each in model.named_parameters() if "lora_A" in name]
+
+    first, again, other = (begun_with(seed) for seed in (0, 0, 1))
+    assert first
+    assert all(torch.equal(one, two) for one, two in zip(first, again, strict=True))
+    assert not any(torch.equal(one, two) for one, two in zip(first, other, strict=True))
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_what_is_cut_off_leaves_the_loss_where_trls_key_says_so(masked: bool, base: Path, tmp_path: Path) -> None:
     """`mask_truncated_completions`; the packed trainer: tests/test_training_packed.py."""

@@ -26,7 +26,8 @@ async def paid(rewards: SeatRewards, seat: str, queries: Texts, prompts: Texts, 
 
     async def one(query: str, prompt: str, label: str) -> Earned:
         row = {"problem": label} if seat == "coder" else json_object(label, "a tester's label", FormatError)
-        return await rewards.of_row(row.get("problem"), response_of(query, prompt), row.get("program"), seat)
+        response = await asyncio.to_thread(response_of, query, prompt)
+        return await rewards.of_row(row.get("problem"), response, row.get("program"), seat)
 
     earned = await asyncio.gather(*(one(*row) for row in zip(queries, prompts, labels, strict=True)))
     amounts = [each.reward for each in earned]
@@ -37,12 +38,23 @@ async def paid(rewards: SeatRewards, seat: str, queries: Texts, prompts: Texts, 
 def response_of(query: str, prompt: str) -> str:
     """What the model wrote: the query without its prompt, whose beginning may have been cut off, and without the marks
     at its end. Raises FormatError where the query does not begin with its prompt."""
-    least = min(len(prompt), _LEAST_OVERLAP)
-    starts = (start for start in range(len(prompt) - least + 1) if query.startswith(prompt[start : start + least]))
-    start = next((start for start in starts if query.startswith(prompt[start:])), None)
-    if start is None:
+    overlap = len(prompt) if query.startswith(prompt) else _overlap(prompt, query[: len(prompt)])
+    if overlap < min(len(prompt), _LEAST_OVERLAP):
         raise FormatError(f"a query must begin with its prompt, got {query[:100]!r}")
-    return _without_marks(query[len(prompt) - start :])
+    return _without_marks(query[overlap:])
+
+
+def _overlap(text: str, beginning: str) -> int:
+    """Characters of the longest end of the text that the beginning begins with; in time linear in both, for they are
+    strangers' (the prefix function of Knuth, Morris and Pratt)."""
+    signs = [*beginning, None, *text]
+    lengths = [0] * len(signs)
+    for place in range(1, len(signs)):
+        length = lengths[place - 1]
+        while length and signs[place] != signs[length]:
+            length = lengths[length - 1]
+        lengths[place] = length + (signs[place] == signs[length])
+    return lengths[-1]
 
 
 def _without_marks(response: str) -> str:

@@ -76,7 +76,7 @@ def _token(file: Path | None) -> str:
     if file is None:
         return ""
     require_file("--token-file", file)
-    token = file.read_text(encoding="utf-8").strip()
-    if not token.isascii() or len(token) < 8 or any(sign.isspace() for sign in token):
+    token = file.read_text(encoding="utf-8", errors="replace").strip()
+    if not token.isascii() or not token.isprintable() or " " in token or len(token) < 8:
         raise ConfigurationError(f"--token-file must hold one ASCII word of at least 8 characters, got {file}")
     return token

@@ -1,15 +1,18 @@
 """Keeps a server up: where a signal ends its process, another one takes its place.
 
-The socket is this process's, so that clients who connect meanwhile wait and are not refused. Ctrl-C and SIGTERM let the
-server finish what it judges. Does not answer requests itself, and does not start a server that cannot begin twice.
+The socket is this process's, so that clients who connect meanwhile wait and are not refused. Ctrl-C, SIGTERM and
+whatever else ends this process let the server finish what it judges. Does not answer requests itself, and does not
+start a server that cannot begin twice.
 """
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import signal
 import socket
+import threading
 import time
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -70,8 +73,23 @@ def supervise(plan: ServicePlan, listening: socket.socket, token: str, most_byte
 
 def _serve(plan: ServicePlan, listening: socket.socket, token: str, most_bytes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the whole process group: the parent says when to end
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     app = make_app(plan, token=token, most_bytes=most_bytes)
     config = uvicorn.Config(
-        app, log_level="warning", lifespan="on", timeout_graceful_shutdown=60, timeout_keep_alive=_KEEP_ALIVE_S
+        app,
+        http="h11",  # whatever else is installed: it has a limit on headers
+        ws="none",
+        log_level="warning",
+        lifespan="on",
+        timeout_graceful_shutdown=60,
+        timeout_keep_alive=_KEEP_ALIVE_S,
     )
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _end_with_parent() -> None:
+    """Else a server whose parent was killed would keep the port, and nobody would keep it up."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

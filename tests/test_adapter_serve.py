@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from serve_process import serve
 from codea1_env import Arena, LocalSandbox, bundled_problems, write_problems
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, TesterRequest
 from codea1_env.records.matches import read_match, write_score
+from codea1_env.sandbox.protocol import JobResult, Outcome, OutcomeKind
 
 httpx = pytest.importorskip("httpx")
 pytest.importorskip("fastapi")
@@ -32,6 +34,7 @@ pytestmark = pytest.mark.serve
 RIGHT = "def f(x):\n    return x + 1\n"
 ASSERTS = "assert f(1) == 2\nassert f(2) == 3"
 HANGS = "def f(x):\n    while True:\n        pass\n"
+SURROGATE = b'{"program": "x", "tests": "assert f(1) == 1", "entry_point": "\\ud800"}'
 
 
 @contextlib.contextmanager
@@ -121,7 +124,13 @@ def test_problems_of_the_server_by_name_and_batches(client: Any) -> None:
         ),
         (b'{"program": "x", "tests": "assert f(1) == 1", "memory_mb": 1}', 422, "memory_mb must be"),
         (b'{"program": 5, "tests": "assert f(1) == 1"}', 422, "program must be a text, got"),
-        (b'{"items": []}', 422, "items must be a list of 1 to 256 requests, got"),
+        (b'{"items": []}', 422, "items must be a list of 1 to 256 requests, got 0"),
+        (
+            b'{"program": "x", "tests": "assert f(1) == 1", "time_limit_s": NaN}',
+            422,
+            "time_limit_s must be in (0, 30] s",
+        ),
+        (b'{"program": "\xff", "tests": "assert f(1) == 1"}', 422, "the body must be JSON, got"),
         (b"[" * 100_000, 422, "the body must be JSON"),
         (b'{"program": "\\ud800", "tests": "assert f(1) == 1"}', 200, ""),
         (b"x" * (9 << 20), 413, "a body must have at most 8388608 bytes, got more"),
@@ -133,6 +142,11 @@ def test_a_wrong_request_is_told_and_never_a_verdict(client: Any, body: bytes, s
     if said:
         assert said in answer.json()["error"]
     assert client.post("/v1/score", content=b'{"codes": []}').status_code == 422
+    (refused,) = client.post("/v1/verify", content=b'{"items": [' + SURROGATE + b"]}").json()["items"]
+    assert "tests must state what a call of \\ud800 returns, got" in refused["error"]
+    for lost in (client.get("/nothing"), client.get("/v1/verify")):
+        assert lost.status_code in (404, 405)
+        assert "a request must be a POST or GET of what is here (/v1/score, " in lost.json()["error"]
 
 
 def test_health_and_metrics(client: Any) -> None:
@@ -141,24 +155,109 @@ def test_health_and_metrics(client: Any) -> None:
     client.post("/v1/verify", json={"program": RIGHT, "tests": ASSERTS})
     assert 'codea1_requests_total{route="/v1/verify",status="200"}' in before + client.get("/metrics").text
     assert "codea1_under_way 0.0" in client.get("/metrics").text
-    assert client.get("/nothing").status_code == 404
 
 
 def test_an_answer_is_over_when_the_client_has_all_of_it() -> None:
     """Else its next request waits for the rest of this one."""
+    sent = sent_to("GET", "/metrics", {"type": "http.request", "body": b"", "more_body": False})
+    assert [each["type"] for each in sent] == ["http.response.start", "http.response.body"]
+    assert not sent[1].get("more_body")
+
+
+def sent_to(method: str, path: str, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+    """What an application without a judge sends to a client of whom the messages come."""
     from codea1_env.serving.app import make_app
 
-    sent = []
+    sent, coming = [], iter(messages)
 
     async def send(message: dict[str, Any]) -> None:
-        sent.append((message["type"], message.get("more_body", False)))
+        sent.append(message)
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return next(coming)
 
-    scope = {"type": "http", "method": "GET", "path": "/metrics", "query_string": b"", "headers": []}
+    scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": []}
     asyncio.run(make_app()(scope, receive, send))
-    assert sent == [("http.response.start", False), ("http.response.body", False)]
+    return sent
+
+
+def test_a_client_that_leaves_is_no_fault_and_a_fault_is_told_without_its_insides(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    half = {"type": "http.request", "body": b'{"program": ', "more_body": True}
+    assert sent_to("POST", "/v1/verify", half, {"type": "http.disconnect"})[0]["status"] == 499
+    assert caplog.text == ""
+    start, body = sent_to("POST", "/v1/verify", {"type": "http.request", "body": b"{}", "more_body": False})
+    assert start["status"] == 500
+    assert json.loads(body["body"]) == {
+        "error": "this request could not be judged, for the server has a fault; its log says which"
+    }
+    assert "has no attribute 'service'" in caplog.text
+
+
+def test_what_a_client_asked_who_has_left_is_not_judged() -> None:
+    hangs = {"program": HANGS, "tests": ASSERTS, "time_limit_s": 0.5}
+    body = json.dumps({"items": [{**hangs, "program": f"{HANGS}# {number}"} for number in range(30)]}).encode()
+    with server() as (client, _):
+        with socket.create_connection((client.base_url.host, client.base_url.port)) as rude:
+            rude.sendall(b"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+            wait_for(client, "codea1_under_way 30.0")
+        wait_for(client, "codea1_under_way 0.0")
+        assert client.post("/v1/verify", json={"program": RIGHT, "tests": ASSERTS}).json()["passed"]
+        assert 'codea1_verdicts{verdict="timeout"} 0.0' in client.get("/metrics").text
+
+
+def wait_for(client: Any, line: str) -> None:
+    while line not in client.get("/metrics").text:
+        time.sleep(0.05)
+
+
+def test_a_long_request_is_read_while_others_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    from codea1_env.serving import service as module
+
+    answered, read = threading.Event(), module.read_verify
+
+    def slow(given: Any, *rest: Any) -> Any:
+        if given["tests"] != ASSERTS:
+            assert answered.wait(60)
+        return read(given, *rest)
+
+    async def both() -> list[Any]:
+        service = module.Service(module.ServicePlan())
+        long = asyncio.ensure_future(service.verify({"program": RIGHT, "tests": "assert f(3) == 4"}))
+        await asyncio.sleep(0)  # it has begun
+        short = await service.verify({"program": RIGHT, "tests": ASSERTS})
+        answered.set()
+        return [short, await long, await service.close()]
+
+    monkeypatch.setattr(module, "read_verify", slow)
+    assert [told["passed"] for told in asyncio.run(both())[:2]] == [True, True]
+
+
+HALVES = (
+    b"POST /v1/verify HT",
+    b"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{",
+    b"POST /v1/verify HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n{}",
+    b"POST /v1/verify HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n0\r\n\r\n",
+    b"POST /v1/verify HTTP/1.1\r\n" + b"".join(b"X-%d: %b\r\n" % (number, b"a" * 99) for number in range(2000)),
+    b"POST /v1/verify HTTP/1.1\r\nX: a\0b\r\n\r\n",
+    b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03",
+)
+
+
+def test_what_is_no_request_is_not_answered_with_our_insides(client: Any) -> None:
+    address = (client.base_url.host, client.base_url.port)
+    with contextlib.ExitStack() as stack:
+        open_ = [stack.enter_context(socket.create_connection(address)) for _ in HALVES * 20]
+        for each, half in zip(open_, HALVES * 20, strict=True):
+            with contextlib.suppress(ConnectionError):
+                each.sendall(half)
+        assert client.post("/v1/verify", json={"program": RIGHT, "tests": ASSERTS}).json()["passed"]
+        for each in open_:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_WR)
+                assert each.recv(1 << 16).partition(b"\r\n")[0] in (b"", b"HTTP/1.1 400 Bad Request")
+    assert client.post("/v1/verify", json={"program": RIGHT, "tests": ASSERTS}).json()["passed"]
 
 
 def test_a_token_is_asked_for_and_the_queue_has_an_end(tmp_path: Path) -> None:
@@ -205,13 +304,30 @@ def test_what_is_killed_comes_back_and_no_verdict_is_wrong(killed: str) -> None:
         assert child.is_running() == (killed != "server")
 
 
+def test_a_server_whose_parent_is_killed_ends_and_its_port_is_free() -> None:
+    command = [sys.executable, "-m", "codea1_env.cli", "serve", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as parent:
+        assert parent.stderr is not None
+        port = int(parent.stderr.readline().split(",")[0].rpartition(":")[2])
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
+            assert client.get("/health").status_code == 200
+        started = psutil.Process(parent.pid).children(recursive=True)
+        parent.kill()
+        assert psutil.wait_procs(started, timeout=120)[1] == []
+    socket.create_server(("127.0.0.1", port)).close()
+
+
 def test_wrong_arguments_are_said_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"a-long-t\xf6ken\n")
+    (tmp_path / "null").write_bytes(b"a-long-t\0ken\n")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for arguments, said in (
             (["--port", "70000"], "--port must be in [0, 65535], got 70000"),
             (["--port", port], "--host and --port must be free to listen on"),
             (["--queue", "0"], "--queue must be at least 1, got 0"),
+            (["--token-file", str(tmp_path / "latin")], "--token-file must hold one ASCII word of at least 8"),
+            (["--token-file", str(tmp_path / "null")], "--token-file must hold one ASCII word of at least 8"),
             (["--problems", str(tmp_path)], "--problems must be a file"),
         ):
             command = [sys.executable, "-m", "codea1_env.cli", "serve", *arguments]
@@ -224,6 +340,7 @@ RUNS: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
     ({"code": "print(int(input()) + 1)", "stdin": "4\n"}, "Success", {"stdout": "5\n", "return_code": 0}),
     ({"code": "import sys\nsys.stderr.write('no')\nsys.exit(3)"}, "Failed", {"stderr": "no", "return_code": 3}),
     ({"code": "print('half')\n1 / 0"}, "Failed", {"stdout": "half\n", "return_code": 1}),
+    ({"code": "import sys\nsys.stdout.buffer.write(b'a\\xff')"}, "Success", {"stdout": "a\\udcff"}),
     ({"code": "while True: pass", "run_timeout": 0.3}, "Failed", {"status": "TimeLimitExceeded", "return_code": None}),
     ({"code": "import time\ntime.sleep(9)", "run_timeout": 0.3}, "Failed", {"status": "TimeLimitExceeded"}),
     ({"code": "import os\nprint(1, flush=True)\nos._exit(0)"}, "Success", {"stdout": "1\n"}),
@@ -239,14 +356,31 @@ def test_run_code_answers_as_sandbox_fusion_does(
     answer = client.post("/run_code", json={"language": "python", **asked}).json()
     assert answer["status"] == status
     assert {name: answer["run_result"][name] for name in run} == run
-    for wrong in ({"language": "cpp"}, {"files": {"a": "YQ=="}}, {"run_timeout": 1e9}, {"code": None}):
+    for wrong in (
+        {"language": "cpp"},
+        {"files": {"a": "YQ=="}},
+        {"run_timeout": 1e9},
+        {"code": None},
+        {"memory_limit_MB": 1e99},
+    ):
         assert client.post("/run_code", json={"code": "1", **wrong}).json()["status"] == "SandboxError"
+
+
+@pytest.mark.parametrize(
+    "value", ['["a", "b", Infinity]', "[5, null, 0]", "[" * 10_000, '["a"]', "{}", '["a", "b", NaN]']
+)
+def test_an_answer_that_the_program_wrote_itself_is_none(value: str) -> None:
+    from codea1_env.serving.sandbox_fusion import told
+
+    answer = told(JobResult(True, None, (Outcome(OutcomeKind.VALUE, value.encode()),)))
+    assert answer["status"] == "Failed"
+    assert answer["run_result"]["stderr"] == "the output is too long, or is none"
 
 
 def test_the_client_package_of_sandbox_fusion_works_unchanged(client: Any) -> None:
     sandbox_fusion = pytest.importorskip("sandbox_fusion")
     sandbox_fusion.set_sandbox_endpoint(str(client.base_url))
-    for asked, status, run in RUNS[:5]:
+    for asked, status, run in RUNS[:6]:
         request = sandbox_fusion.RunCodeRequest(language="python", **asked)
         answer = sandbox_fusion.run_code(request, max_attempts=1)
         assert answer.status.value == status
@@ -276,6 +410,14 @@ def test_openrlhfs_requests(client: Any) -> None:
     asked = {"query": [right, wrong], "prompts": ["What?\n"] * 2, "labels": [label] * 2}
     answer = client.post("/v1/openrlhf/coder", json=asked).json()
     assert answer == {"rewards": [1.0, 0.0], "scores": [1.0, 0.0], "extra_logs": {"executes": [1.0, 0.0]}}
+    cut = {"query": [right[len("What") :]], "prompts": ["Say. What?\n"], "labels": [label]}
+    assert "must begin with its prompt" in client.post("/v1/openrlhf/coder", json=cut).json()["error"]  # too little
+    told = client.post(
+        "/v1/openrlhf/coder", json={**cut, "query": ["na" * 9 + right], "prompts": ["na" * 99 + "What?\n"]}
+    )
+    assert told.json()["rewards"] == [1.0]
+    long = {"query": ["a" * 10**6], "prompts": ["a" * 10**6 + "b"], "labels": [label]}  # never, if each end is compared
+    assert "must begin with its prompt" in client.post("/v1/openrlhf/coder", json=long).json()["error"]
     for body, said in (
         ({**asked, "labels": [label]}, "query, prompts and labels must be equally many texts, at most 256, got"),
         ({**asked, "labels": [label, "{}"]}, "the fields must include"),

@@ -8,18 +8,21 @@
     GET  /metrics      in Prometheus' form
 
 A wrong request is 422, or 413 for too long a body; a missing or wrong token 401; a full queue 429 with `Retry-After`;
-whatever fails on this side 503. Every error is `{"error": "... must ..., got ..."}`. Does not encrypt: that is the work
-of a proxy.
+infrastructure that fails 503; a fault of ours 500. Every error is `{"error": "... must ..., got ..."}`. What a client
+asked who has left is not judged. Does not encrypt, nor end connections that send too slowly: that is the work of a
+proxy.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
+import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from codea1_env import __version__
 from codea1_env.adapters.client_bodies import BodyTooLong, read_body, readable
@@ -31,8 +34,12 @@ with extra("serve", "the server needs"):
     from fastapi import FastAPI, Request, Response
     from fastapi.responses import JSONResponse, PlainTextResponse
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+_log = logging.getLogger(__name__)
+_Result = TypeVar("_Result")
 MOST_BYTES = 8 << 20
 """Of a body."""
 _RETRY_S = "1"
@@ -66,8 +73,13 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
                     measures.count(route, message["status"], time.perf_counter() - began)
                 await send(message)
 
-            refusal = _refused(Request(scope), token) if scope["type"] == "http" else None
-            await (refusal or inner)(scope, receive, counted)
+            if scope["type"] != "http":
+                await inner(scope, receive, send)
+                return
+            try:
+                await (_refused(Request(scope), token) or inner)(scope, receive, counted)
+            except Exception as error:
+                await _told(error)(scope, receive, counted)
 
         return guarded
 
@@ -75,27 +87,28 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
         body = await read_body(request.stream(), most_bytes)
         lines = [line for line in body.splitlines() if line.strip()] or [body]
         service: Service = app.state.service
-        scored = [await service.score(line) for line in lines]
+        scored = await _unless_gone(request, service.score_all(lines))
         return Response(b"".join(scored), media_type="application/jsonl" if len(lines) > 1 else "application/json")
 
     async def verify(request: Request) -> Response:
         given = _json(await read_body(request.stream(), most_bytes))
         service: Service = app.state.service
         if isinstance(given, dict) and "items" in given:
-            return JSONResponse({"items": await service.verify_all(given["items"])})
-        return JSONResponse(await service.verify(given))
+            return JSONResponse({"items": await _unless_gone(request, service.verify_all(given["items"]))})
+        return JSONResponse(await _unless_gone(request, service.verify(given)))
 
     async def run_code(request: Request) -> Response:
+        given = _json(await read_body(request.stream(), most_bytes))
         service: Service = app.state.service
         try:
-            return JSONResponse(await service.run_code(_json(await read_body(request.stream(), most_bytes))))
+            return JSONResponse(await _unless_gone(request, service.run_code(given)))
         except (Busy, Unavailable) as error:
             return JSONResponse({"error": str(error)}, status_code=504)  # its clients try again at no other status
 
     async def openrlhf(request: Request) -> Response:
         given = _json(await read_body(request.stream(), most_bytes))
         service: Service = app.state.service
-        return JSONResponse(await service.openrlhf(request.path_params["seat"], given))
+        return JSONResponse(await _unless_gone(request, service.openrlhf(request.path_params["seat"], given)))
 
     async def health() -> Response:
         told = await app.state.service.verify({"program": "def f(x):\n    return x\n", "tests": [["f(1)", "1"]]})
@@ -115,8 +128,7 @@ def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: in
         ("/metrics", metrics, "GET"),
     ):
         app.add_api_route(path, handler, methods=[method])
-    app.add_exception_handler(Codea1Error, _told)
-    app.add_exception_handler(BodyTooLong, _told)
+    app.add_exception_handler(HTTPException, _no_route)
     return app
 
 
@@ -139,16 +151,43 @@ def _json(body: bytes) -> Any:
         raise Codea1Error(f"the body must be JSON, got {body[:100]!r}: {error}"[:400]) from None
 
 
-async def _told(_: Request, error: Exception) -> JSONResponse:
-    status = 422
-    headers = {}
-    if isinstance(error, Busy):
-        status, headers = 429, {"Retry-After": _RETRY_S}
-    elif isinstance(error, Unavailable):
-        status, headers = 503, {"Retry-After": _RETRY_S}
-    elif isinstance(error, BodyTooLong):
-        status, headers = 413, {"Connection": "close"}
-    return JSONResponse({"error": readable(str(error))}, status_code=status, headers=headers)
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, _Result]) -> _Result:
+    """What the work gives. Ends it and raises ClientDisconnect where the client leaves before. The request's body has
+    been read, so that nothing else can come from the client."""
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
+
+
+_STATUSES: tuple[tuple[type[Exception], int, dict[str, str]], ...] = (
+    (Busy, 429, {"Retry-After": _RETRY_S}),
+    (Unavailable, 503, {"Retry-After": _RETRY_S}),
+    (BodyTooLong, 413, {"Connection": "close"}),
+    (ClientDisconnect, 499, {}),  # for the metrics: nobody reads it
+    (Codea1Error, 422, {}),
+)
+
+
+def _told(error: Exception) -> JSONResponse:
+    for kind, status, headers in _STATUSES:
+        if isinstance(error, kind):
+            return JSONResponse({"error": readable(str(error))}, status_code=status, headers=headers)
+    _log.error("a request must be answered, got a fault of codea1", exc_info=error)
+    told = "this request could not be judged, for the server has a fault; its log says which"
+    return JSONResponse({"error": told}, status_code=500)
+
+
+async def _no_route(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    got = f"{request.method} {request.url.path}"[:200]
+    told = f"a request must be a POST or GET of what is here ({', '.join(_ROUTES)}), got {got!r}"
+    return JSONResponse({"error": readable(told)}, status_code=error.status_code, headers=error.headers)
 
 
 class _Measures:

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from codea1_env.adapters.client_bodies import readable
 from codea1_env.checks import is_number
 from codea1_env.errors import FormatError
 from codea1_env.sandbox.protocol import MEMORY_MB, JobResult, Limits, Outcome, OutcomeKind, StdioJob
@@ -58,7 +59,7 @@ def read_run(given: object, most_seconds: float) -> FusionRun:
         ("fetch_files", not given.get("fetch_files"), "be empty: none is given"),
         ("run_timeout", is_number(seconds) and 0 < seconds <= most_seconds, f"be in (0, {most_seconds:g}] s"),
         ("compile_timeout", is_number(compile_s) and 0 <= compile_s < threading.TIMEOUT_MAX, "be at least 0 s"),
-        ("memory_limit_MB", is_number(memory_mb) and memory_mb >= 64, "be at least 64"),
+        ("memory_limit_MB", is_number(memory_mb) and 64 <= memory_mb <= 1 << 20, "be in [64, 1048576] MiB"),
     ):
         if not is_right:
             raise FormatError(f"{name} must {must}, got {str(given.get(name))[:100]!r}")
@@ -97,14 +98,18 @@ def _answer(status: str, message: str, run: dict[str, Any] | None) -> dict[str, 
     }
 
 
+_UNREADABLE = (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+
 def _run_result(outcome: Outcome) -> dict[str, Any]:
     run: dict[str, Any] = {"status": "Error", "execution_time": outcome.cpu_ns / 1e9, "return_code": None}
     run |= {"stdout": "", "stderr": ""}
     if outcome.kind is OutcomeKind.VALUE:
         try:
             printed, complained, status = json.loads(outcome.value)
-            return run | {"status": "Finished", "stdout": printed, "stderr": complained, "return_code": int(status)}
-        except (ValueError, TypeError):  # too much was printed, or the program has written the answer itself
+            said = {"stdout": readable(printed), "stderr": readable(complained), "return_code": int(status)}
+            return run | {"status": "Finished"} | said
+        except _UNREADABLE:  # too much was printed, or the program has written the answer itself
             return run | {"stderr": "the output is too long, or is none", "return_code": 1}
     if outcome.kind is OutcomeKind.TIMEOUT:
         return run | {"status": "TimeLimitExceeded"}

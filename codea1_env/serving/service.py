@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from codea1_env.adapters.client_bodies import readable
 from codea1_env.adapters.decoded_rewards import SEATS, paid
 from codea1_env.adapters.seat_rewards import SeatRewards, read_problem
 from codea1_env.arena.arena import Arena
@@ -86,9 +87,12 @@ class Service:
         self.failures = 0
         """How often infrastructure failed."""
 
-    async def score(self, line: bytes) -> bytes:
-        """A line of `codea1 score` out for a line in. Raises FormatError, Busy, Unavailable."""
-        match = read_match(line)
+    async def score_all(self, lines: Sequence[bytes]) -> list[bytes]:
+        """A line of `codea1 score` out for each line in. Raises FormatError, Busy, Unavailable."""
+        return [await self._score(line) for line in lines]
+
+    async def _score(self, line: bytes) -> bytes:
+        match = await asyncio.to_thread(read_match, line)
         require_within(match.problem, self.plan.most_seconds)
         score = await self._judged(self.arena.score(match))
         return write_score(score)
@@ -97,14 +101,15 @@ class Service:
         """The share of tests that a program passes; `given`: see `requests.py`.
 
         Raises FormatError, Busy, Unavailable."""
-        asked = read_verify(given, self.plan.problems, self.plan.most_seconds)
+        asked = await asyncio.to_thread(read_verify, given, self.plan.problems, self.plan.most_seconds)  # may be long
         (grade,) = await self._judged(self.arena.grade(asked.problem, [asked.response], asked.tests))
         return self._told(asked, grade)
 
     async def verify_all(self, items: object) -> list[dict[str, Any]]:
         """Each item's answer, or `{"error": ...}` where it is wrong itself. Raises FormatError, Busy, Unavailable."""
         is_batch = isinstance(items, list) and 0 < len(items) <= MOST_ITEMS
-        require(is_batch, "items", f"be a list of 1 to {MOST_ITEMS} requests", items)
+        got = len(items) if isinstance(items, list) else items
+        require(is_batch, "items", f"be a list of 1 to {MOST_ITEMS} requests", got)
         assert isinstance(items, list)
         self._require_room(len(items))
 
@@ -114,7 +119,7 @@ class Service:
             except (Busy, Unavailable):
                 raise
             except Codea1Error as error:
-                return {"error": str(error)}
+                return {"error": readable(str(error))}
 
         return list(await asyncio.gather(*map(one, items)))
 
@@ -153,11 +158,13 @@ class Service:
             return arena.sandbox.run([job])
 
         running = asyncio.ensure_future(self.arena.run(run))
-        await asyncio.wait({running}, timeout=seconds)
-        if not begun.is_set():
+        try:
+            await asyncio.wait({running}, timeout=seconds)
+            if not begun.is_set():
+                raise Busy(f"a program must begin within {seconds:g} s, got more to do before it; try again")
+            return await running
+        finally:
             running.cancel()
-            raise Busy(f"a program must begin within {seconds:g} s, got more to do before it; try again")
-        return await running
 
     def _require_room(self, more: int) -> None:
         if self.under_way + more > self.plan.queue:

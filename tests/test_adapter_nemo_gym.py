@@ -64,6 +64,13 @@ def test_a_coder_earns_what_the_arena_grades(client: Any) -> None:
     assert found == contract.golden_by_the_arena()
 
 
+def test_the_servers_environment_gets_nemo_gym_as_its_own_servers_do_and_the_clone() -> None:
+    """NeMo Gym leaves out lines with `../..` unless it is a clone itself, and then installs nothing beside the file."""
+    theirs = Path(server_utils.__file__).parents[1] / "responses_api_models" / "openai_model" / "requirements.txt"
+    lines = [line for line in (FOLDER / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    assert lines == [*theirs.read_text().splitlines(), "-e ${CODEA1}"]
+
+
 def test_a_tester_earns_what_the_arena_pays(client: Any) -> None:
     answers = {
         name: client.post("/verify", json=request(text, problem=contract.LINE, program=contract.WRONG)).json()

@@ -164,6 +164,8 @@ def test_what_a_reference_forges_is_no_value_and_breaks_nothing(judge: Judge, fo
         "return hash('a')",
         "return list({'a', 'b', 'c', 'd', 'e', 'f', 'g'})",
         "return str(object())",
+        *(f"return hex(id({made}))[{digit}]" for made in ("object()", "x + 0.5", "lambda: x") for digit in (-4, -3)),
+        "return hex(id([x]))[-3]",
         "return id(x)",
         "import os\n    return os.urandom(4)",
         "import uuid\n    return str(uuid.uuid4())",

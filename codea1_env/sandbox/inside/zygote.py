@@ -16,9 +16,10 @@ import sys
 _SHIFT = 5 if sys.flags.hash_randomization else 0
 # A reference runs here and in a zygote without a hash seed: where its answer hangs on addresses, as on a NaN's place in
 # a set, the two differ. Something of every size that is allocated side by side.
-_shifted = [
+_shifted: "list[object]" = [
     made for place in range(_SHIFT) for made in (float(place), *(bytes(1 + size) for size in range(0, 464, 16)))
 ]
+_SHIFT_BYTES = 0x19B0 if _SHIFT else 0  # in a candidate's own memory, too: changes every digit of an address
 _NANS = tuple(float("nan") for _ in range(1000))  # before any import, which allocates more where it has to compile
 
 import ctypes  # noqa: E402
@@ -286,6 +287,7 @@ def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.Seccomp
     gc.unfreeze()
     state.learn()
     gc.freeze()
+    _shifted.extend([[], {}, (n,), (n, n), float(n)] for n in range(40 * _SHIFT))  # those that were kept for reuse
     fill_pools()
 
 
@@ -303,6 +305,8 @@ def fill_pools() -> None:
             last = address
             if in_order == 3:  # as only the blocks of a new pool are
                 break
+        for _ in range(_SHIFT_BYTES // size):
+            take(size)
 
 
 def serve(

@@ -250,7 +250,9 @@ def test_a_model_that_cannot_be_trained_is_told(preset: str, tmp_path: Path, cap
         (b"\2\0\0\0\0\0\0\0{}", "got 512 in {}/config.json"),
     ],
 )  # fmt: skip
-def test_a_broken_model_is_told(more: list[str], weights: bytes | None, why: str, tmp_path: Path, capsys: Any) -> None:
+def test_a_model_that_is_not_whole_or_has_too_few_positions_is_told_from_its_files(
+    more: list[str], weights: bytes | None, why: str, tmp_path: Path, capsys: Any
+) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "qwen2", "max_position_embeddings": 512}')
     (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
     if weights is not None:

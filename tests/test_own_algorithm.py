@@ -163,7 +163,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize("preset", [TINY, ON_ONE_BASE], ids=["trl", "packed"])
-def test_what_no_part_takes_is_refused(preset: Any, bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_what_a_part_does_not_take_is_refused_in_one_line_before_there_is_a_run(
+    preset: Any, bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
     monkeypatch.setenv("CODEA1_CACHE", str(bases))
     (tmp_path / "own_refused.py").write_text(PARTS + WRONG_PARTS)
     argv = ["--config", str(tmp_path / "own.yaml"), "--output", str(tmp_path / "run")]
@@ -252,7 +254,9 @@ def test_what_no_engine_may_return_is_refused(found: Any, must: str) -> None:
     assert must in str(refused.value)
 
 
-def test_what_own_engines_and_losses_may_not_do(base: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_what_an_engine_or_a_loss_of_ones_own_must_not_do_is_refused_and_told(
+    base: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
     (tmp_path / "own_engine.py").write_text(ENGINES)
     monkeypatch.syspath_prepend(str(tmp_path))
 

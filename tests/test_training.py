@@ -141,7 +141,9 @@ def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp
         assert record["reward_std"] == pytest.approx(statistics.mean(deviations), abs=1e-6)
 
 
-def test_a_stopped_run_goes_on_unchanged(duel: Path, base: Path, tmp_path: Path, caplog: Any, monkeypatch: Any) -> None:
+def test_a_run_that_is_stopped_and_resumed_equals_an_uninterrupted_one_bit_for_bit(
+    duel: Path, base: Path, tmp_path: Path, caplog: Any, monkeypatch: Any
+) -> None:
     resumed = tmp_path / "resumed"
     rarely = tiny(save_rounds=50)  # no checkpoint but the one that Ctrl-C leaves
     with monkeypatch.context() as patch:
@@ -178,7 +180,9 @@ OLD = {
         pytest.param(("player",), QUIET, marks=pytest.mark.slow),
     ],
 )
-def test_an_older_releases_run_goes_on(seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path) -> None:
+def test_a_run_of_a_release_before_goes_on_to_the_same_bits(
+    seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path
+) -> None:
     play_duel(tmp_path / "whole", base, rounds=2, preset=preset, seats=seats)
     lose_the_last_round(tmp_path / "whole", tmp_path / "old")
     for checkpoint in (tmp_path / "old").glob("*/checkpoint-1"):
@@ -232,7 +236,9 @@ class UnscoredArena(LostArena):
         (UnscoredArena, TINY, "an evaluation must be scored to the end"),
     ],
 )
-def test_a_lost_sandbox_is_no_zero(arena: type[Arena], preset: Preset, cause: str, base: Path, tmp_path: Path) -> None:
+def test_a_sandbox_that_fails_ends_the_run_with_its_cause_and_is_no_zero(
+    arena: type[Arena], preset: Preset, cause: str, base: Path, tmp_path: Path
+) -> None:
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(SandboxError, match=cause):
         play_duel(tmp_path / "broken", base, rounds=4, preset=preset, arena_type=arena)

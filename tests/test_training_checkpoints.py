@@ -393,7 +393,9 @@ def test_a_line_that_is_no_record_ends_a_resumed_run_by_name(line: bytes, tmp_pa
     ],
 )
 @pytest.mark.parametrize("rounds", [0, 1])
-def test_what_is_no_configuration_ends_it(rounds: int, edited: Any, must: str, tmp_path: Path, capsys: Any) -> None:
+def test_a_configuration_that_is_none_ends_a_resumed_run_in_one_line(
+    rounds: int, edited: Any, must: str, tmp_path: Path, capsys: Any
+) -> None:
     a_run(tmp_path).__exit__()
     for seat in SEATS[: 2 * rounds]:
         save(tmp_path / seat, rounds)

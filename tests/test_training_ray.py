@@ -159,7 +159,9 @@ BY_TEST = {"credit": "test", "zero_variance": "drop"}
     ],
     ids=["duel", "alone"],
 )
-def test_two_ranks_hold_the_same_weights(seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path) -> None:
+def test_two_ranks_a_seat_hold_the_same_weights_and_resume_to_the_same_bits(
+    seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path
+) -> None:
     noted = dict[str, list[str]]()
 
     def note_weights(run: Any, score: Any) -> None:

@@ -89,7 +89,9 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
     assert all(row["low"] <= row["trained"] - row["base"] + 1e-9 for row in rows)
 
 
-def test_a_finished_run_goes_further(finished: tuple[Path, str], here: Callable[..., str], monkeypatch: Any) -> None:
+def test_a_finished_run_can_be_carried_further_and_the_example_plays_a_checkpoint(
+    finished: tuple[Path, str], here: Callable[..., str], monkeypatch: Any
+) -> None:
     output, _ = finished
     threads: list[list[str]] = []
     start = threading.Thread.start
@@ -129,7 +131,9 @@ def trained(output: Path) -> list[str]:
     return seats
 
 
-def test_a_recipe_of_ones_own_says_roles(here: Callable[..., str], refusal: Callable[..., str], tmp_path: Path) -> None:
+def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(
+    here: Callable[..., str], refusal: Callable[..., str], tmp_path: Path
+) -> None:
     """The golden tests' under another name."""
     text, mine, output = (ROOT / "baselines/golden_tests.py").read_text(), tmp_path / "mine.py", tmp_path / "run"
     assert 'recipe="golden"' in text

@@ -210,7 +210,9 @@ def test_a_pretrained_model_trains_on_files(script: str, base: Path, here: Calla
         assert (output / seat / "final" / "model.safetensors").is_file()
 
 
-def test_what_is_unusable_ends_a_run(base: Path, tmp_path: Path, refusal: Callable[..., str], monkeypatch: Any) -> None:
+def test_what_cannot_be_reached_or_read_ends_a_run_in_one_line_and_before_it_has_a_directory(
+    base: Path, tmp_path: Path, refusal: Callable[..., str], monkeypatch: Any
+) -> None:
     def snapshot_download(*_: object, **__: object) -> str:
         raise LocalEntryNotFoundError("No network.\nTry again.\n\nOr not.")
 
@@ -230,6 +232,9 @@ def test_what_is_unusable_ends_a_run(base: Path, tmp_path: Path, refusal: Callab
         assert train("--config", str(config), "--model", "no/model") == (
             f"train_grpo.py: {reach} on the hub, got 'no/model': No network. Try again. Or not."
         )
+        (tmp_path / "snapshot").mkdir()
+        patch.setattr("codea1_env.training.models.base.snapshot_download", lambda *_, **__: tmp_path / "snapshot")
+        assert "--model must hold a config.json, got none in" in train("--config", str(config), "--model", "no/model")
     (tmp_path / "bad.jsonl").write_text("{}\n")
     files = ProblemFiles(file=str(tmp_path / "bad.jsonl"), held_out_limit=1)
     config.write_text(yaml.safe_dump(dataclasses.replace(TINY, problems=files).to_dict()))

@@ -362,14 +362,6 @@ def test_adapters_are_made_where_asked_for_and_name_their_extra(monkeypatch: pyt
         adapter_config(LoraPreset(rank=4))
 
 
-def test_a_round_that_teaches_nothing_moves_nothing_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
-    """The coder is paid the same for everything; the tester learns as ever."""
-    dropping = preset(weight_decay=0.5, algorithm={"zero_variance": "drop"})
-    play_duel(tmp_path / "run", base, rounds=1, preset=dropping, on_score=paid(lambda row, earned: 0.5))
-    assert same_weights(tmp_path / "run" / "coder" / "final", base)
-    assert not same_weights(tmp_path / "run" / "tester" / "final", base)
-
-
 def draw() -> tuple[float, float, float]:
     return random.random(), float(np.random.random()), float(torch.rand(()))
 

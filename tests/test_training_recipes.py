@@ -192,18 +192,16 @@ def pretrained_config(directory: Path, model: Path) -> Path:
     return config
 
 
-@pytest.mark.parametrize(
-    "script", ["agents/train_grpo.py", pytest.param("baselines/golden_tests.py", marks=pytest.mark.slow)]
-)
-def test_a_pretrained_model_trains_on_files(script: str, base: Path, here: Callable[..., str], tmp_path: Path) -> None:
+def test_a_pretrained_model_and_problem_files_go_through_the_same_recipe(
+    base: Path, here: Callable[..., str], tmp_path: Path
+) -> None:
     config, output = pretrained_config(tmp_path, base), tmp_path / "run"
-    here(script, "--config", str(config), "--output", str(output))
+    here("agents/train_grpo.py", "--config", str(config), "--output", str(output))
     # What so small a model scores differs between processors and may be 0: this asks what was measured, not how much.
     assert measured(output) == {"coder"}, "there is no mutant to measure a tester on"
     assert read_configuration(output / "config.yaml")[0] == load_preset(None, config)
-    lines, is_duel = records(output, "round"), script.startswith("agents")
-    assert [line.get("not_attacked") for line in lines] == ([0, 0] if is_duel else [None, None])
-    for seat in ("coder", "tester") if is_duel else ("coder",):
+    assert [line["not_attacked"] for line in records(output, "round")] == [0, 0]
+    for seat in SEATS:
         rounds = records(output, "seat", seat)
         assert [line["round"] for line in rounds] == [1, 2]
         assert all(0 <= line["truncated"] <= 1 for line in rounds)

@@ -11,7 +11,6 @@ import threading
 import traceback
 from collections.abc import Callable
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -56,9 +55,6 @@ def refused(script: str, *argv: str, patch: Any, capsys: Any) -> str:
         runpy.run_path(str(ROOT / script), run_name="__main__")
     assert ended.value.code == 2
     return str(capsys.readouterr().err.splitlines()[-1])
-
-
-needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="the extra `ray` is not installed")
 
 
 def measured(output: Path) -> set[str]:

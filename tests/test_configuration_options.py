@@ -7,7 +7,7 @@ import pytest
 
 from codea1_env import ConfigurationError, RewardConfig
 from codea1_env.configuration.algorithm import Algorithm
-from codea1_env.configuration.options import Options
+from codea1_env.configuration.options import ACCESSES, OPPONENTS, SCHEDULES, SELECTIONS, Options
 from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
 from codea1_env.configuration.presets import MINI, PRESETS, SMOKE, preset_from_dict
 
@@ -64,6 +64,16 @@ def test_what_a_strategy_cannot_do_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"must be latest where a seat is sharded .* fsdp2 for the tester"):
         Options(opponents="uniform").check(8, 1, RewardConfig(), {"coder": "ddp", "tester": "fsdp2"})
     Options(schedule="alternating", opponents="uniform").check(8, 1, RewardConfig(), {"coder": "ddp", "tester": "ddp"})
+
+
+def test_every_choice_is_kept_by_a_configuration_file() -> None:
+    choices = {"selection": SELECTIONS, "access": ACCESSES, "schedule": SCHEDULES, "opponents": OPPONENTS}
+    given = [("options", {name: choice}) for name, among in choices.items() for choice in among]
+    given += [("algorithm", {"credit": "test"}), ("algorithm", {"advantage": "rae", "scale": "batch", "rate": 0.05})]
+    for section, values in given:
+        preset = preset_from_dict({"round": {"attacked": 8}, "reward": {"coder_tests": "union"}, section: values}, MINI)
+        assert preset.to_dict()[section].items() >= values.items()
+        assert preset_from_dict(preset.to_dict(), MINI) == preset
 
 
 def test_seats_take_turns_validity_comes_first_and_a_share_of_past_answers_is_rounded_up() -> None:

@@ -159,6 +159,11 @@ def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
         ("(lambda it: [it.__init__(3), it][-1])(Stack()).size == 3", "Stack"),
         ("Stack(open).size == 1", "Stack"),
         ("f(Open._x) == 1", "f"),
+        ("f(f(1), 1 / 0)['raises'] == 'ZeroDivisionError'", "f"),  # an exception of the suite's own
+        ("f(Node(int('x')))['raises'] == 'ValueError'", "f"),
+        ("f(f(1), {}['x'])['raises'] == 'KeyError' and 'x' in f(f(1), {}['x'])['message']", "f"),
+        ("(lambda it: [it.push([][0]), it][-1])(Stack()).pop()['raises'] == 'IndexError'", "Stack"),
+        ("Stack()[1 / 0]['raises'] == 'ZeroDivisionError'", "Stack"),
     ],
 )
 def test_what_a_program_need_not_answer_is_no_question(condition: str, entry_point: str) -> None:

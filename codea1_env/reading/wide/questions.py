@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, literal_tree
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, known_name
-from codea1_env.sandbox.inside.scope import PURE, SHORT
+from codea1_env.sandbox.inside.scope import CODE_BUILTINS, PURE, SHORT
 
 IT = "it"
 """What a question calls the object that it is about."""
@@ -163,6 +163,31 @@ def check_question(node: ast.expr, entry_point: str) -> None:
     if not is_small(node):
         raise Rejected(Reason.TOO_LARGE)
     _check(node, entry_point, False)
+
+
+def raises_itself(node: ast.AST, entry_point: str) -> bool:
+    """Whether a question in a claim about an exception calculates something, which may raise without the program."""
+    match node:
+        case ast.Subscript(value=asked, slice=ast.Constant(value="raises" | "message")):
+            is_plain = grammar.is_call(asked, entry_point) and not is_question(asked, entry_point)
+            return not is_plain and _calculates(asked, entry_point)
+    return any(raises_itself(each, entry_point) for each in ast.iter_child_nodes(node))
+
+
+def _calculates(node: ast.AST, entry_point: str) -> bool:
+    inner = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.Lambda):
+        return False
+    if isinstance(node, ast.expr) and is_operation(node, entry_point):
+        inner = [*node.args] if isinstance(node, ast.Call) else inner
+    elif isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if (name in CODE_BUILTINS or name in SHORT) and name != entry_point:
+            return True
+        inner += node.func.body.value.elts if _is_history(node) else []  # type: ignore[attr-defined]
+    elif isinstance(node, ast.BinOp | ast.Subscript | ast.Compare | ast.JoinedStr | ast.comprehension):
+        return True
+    return any(_calculates(each, entry_point) for each in inner)
 
 
 def is_small(node: ast.expr) -> bool:

@@ -135,6 +135,8 @@ def read_relational_case(case: TestCase, entry_point: str) -> WrittenTest:
 
 def _claim(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test: a relation, or else a look. Raises Rejected."""
+    if questions.raises_itself(condition, entry_point):
+        raise Rejected(Reason.EXPECTS_EXCEPTION)
     try:
         test = _relational(condition, source, entry_point, max_depth)
     except Rejected as error:

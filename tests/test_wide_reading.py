@@ -172,7 +172,7 @@ def test_a_parametrised_test_is_one_for_each_row(arguments: str, claims: list[st
         (PARAMETRIZED.format("'a, b', [pytest.param(1, 2, marks=pytest.mark.xfail)]"), Ignored.DECORATED),
         ("def test_a(tmp_path):\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("def helper():\n    assert f(1) == 2\n", Ignored.FUNCTION),
-        ("async def test_a():\n    assert f(1) == 2\n", Ignored.BLOCK),
+        ("async def helper():\n    assert f(1) == 2\n", Ignored.BLOCK),
         ("def test_a(f):\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("class Helper:\n    def run(self):\n        assert f(1) == 2\n", Ignored.CLASS),
         ("if False:\n    assert f(1) == 2\n", Ignored.BLOCK),

@@ -241,7 +241,9 @@ def _spine(node: ast.expr) -> Iterator[ast.expr]:
     """An expression, what its method or attribute is of, and so on."""
     while True:
         yield node
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "asyncio.run" and len(node.args) == 1:
+            node = node.args[0]
+        elif isinstance(node, ast.Call):
             node = node.func
         elif isinstance(node, ast.Attribute):
             node = node.value

@@ -254,11 +254,16 @@ def _is_rooted(node: ast.expr, entry_point: str) -> bool:
             node = node.args[0]
         elif isinstance(node, ast.Call):
             node = node.func
-        elif isinstance(node, ast.Attribute):
-            node = node.value
+        elif isinstance(node, ast.Attribute) or _is_item(node):
+            node = node.value  # type: ignore[attr-defined]
         else:
             return False
     return True
+
+
+def _is_item(node: ast.expr) -> bool:
+    """`f(x)[0]`, which is called: `f(x)[0](1)`."""
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
 
 
 def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
@@ -283,9 +288,13 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         is_own = owner is None or is_made(owner, entry_point) or (is_inside and _is_it(owner))
         is_own = is_own or _is_by_class(node, entry_point) or (is_inside and isinstance(owner, ast.Call))
+        is_own = is_own or (member(owner) != "" and owner.value.id == entry_point)  # type: ignore[union-attr,arg-type]
         if not is_own and (isinstance(owner, ast.Attribute) or node.func.attr in _OF_DATA):  # type: ignore[attr-defined]
             raise Rejected(Reason.ATTRIBUTE)
-        _check(node.func, entry_point, is_inside)
+        called = node.func
+        while _is_item(called):
+            called = called.value  # type: ignore[attr-defined]
+        _check(called, entry_point, is_inside)
         _check_arguments(node, entry_point, is_inside)
     elif not (is_inside and _is_it(node)):
         raise Rejected(Reason.WRAPPED_CALL)

@@ -42,7 +42,7 @@ from codea1_env.reading.wide.parametrized import name_of, rows_of
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, IMPORTED, read_condition
 from codea1_env.reading.wide.setup import with_setup
-from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, unpacked
+from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, unpacked, waiting
 from codea1_env.sandbox.inside.scope import SHORT
 
 MAX_TESTS = 256
@@ -139,6 +139,7 @@ class WideReader:
 
     def _module(self, module: ast.Module, code: str) -> None:
         source = SourceText(code)
+        module = waiting(module) if "async def" in code else module
         for statement in module.body:
             if isinstance(statement, ast.FunctionDef):
                 self._functions.setdefault(statement.name, _Function(statement, source))

@@ -148,3 +148,24 @@ def as_code(node: ast.FunctionDef) -> ast.Lambda | None:
     for parameter in parameters:
         parameter.annotation = None
     return ast.Lambda(given, body[0].value)
+
+
+class _Waiting(ast.NodeTransformer):
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        if not node.name.startswith("test"):
+            return node
+        decorators = [each for each in node.decorator_list if ast.unparse(each) not in _WAITED_FOR]
+        made = ast.FunctionDef(node.name, node.args, node.body, decorators, node.returns)
+        return self.generic_visit(ast.copy_location(made, node))
+
+    def visit_Await(self, node: ast.Await) -> ast.AST:
+        run = ast.Attribute(ast.Name("asyncio", ast.Load()), "run", ast.Load())
+        return self.generic_visit(ast.copy_location(ast.Call(run, [node.value], []), node))
+
+
+_WAITED_FOR = ("pytest.mark.asyncio", "pytest.mark.anyio", "pytest.mark.asyncio()")
+
+
+def waiting(module: ast.Module) -> ast.Module:
+    """With plain test functions in the place of asynchronous ones: `await f(x)` is `asyncio.run(f(x))` there."""
+    return _Waiting().visit(module)  # type: ignore[no-any-return]  # a module stays one

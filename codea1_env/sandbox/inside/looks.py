@@ -36,7 +36,7 @@ _FAR = frozenset(
     "empty empty_like ndarray ctypeslib core lib f2py testing compat memmap fromfile tofile save savez savetxt load "
     "loadtxt genfromtxt fromregex DataSource seterr seterrcall seterrobj setbufsize set_printoptions "
     "set_string_function set_numeric_ops default_rng byte_bounds recarray chararray masked_all masked_all_like "
-    "nditer".split()
+    "nditer set_default_printstyle".split()
 )
 _OTHER_MODULES = frozenset(sys.stdlib_module_names) - {module.partition(".")[0] for module in MODULES}
 """Modules that are inside those of the list."""
@@ -48,6 +48,8 @@ _OWN = frozenset(
 )
 """Names with two underscores at both ends that a program may have: how its own objects behave."""
 _DUNDER = re.compile(r"__\w+__")
+_IN_TEXT = re.compile(rf"{_DUNDER.pattern}|\b(?:gi|cr|ag|tb|f)_[a-z]+")
+"""What a text may name: a format, and the attributes that a class pattern reads."""
 _IMPORT, _CLASS, _CAUGHT = (opcode.opmap[name] for name in ("IMPORT_NAME", "LOAD_BUILD_CLASS", "PUSH_EXC_INFO"))
 _SETS = frozenset(opcode.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _SET_NAMES = frozenset("set frozenset keys items".split())
@@ -55,6 +57,8 @@ _IS = opcode.opmap["IS_OP"]
 _STORES = frozenset(opcode.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
 _GLOBALS = frozenset(opcode.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
 _IMPORT_FROM, _STORE = opcode.opmap["IMPORT_FROM"], opcode.opmap["STORE_NAME"]
+_BROUGHT = frozenset(opcode.opmap[name] for name in ("IMPORT_NAME", "IMPORT_FROM", "LOAD_NAME", "LOAD_ATTR"))
+"""What may bring the value that the next name is bound to, also inside a table or as a default."""
 _BINDINGS = _STORES | _GLOBALS | {_STORE}
 _BOUND = _STORES | _GLOBALS | {_IMPORT}
 _NAMED = frozenset(opcode.hasname)
@@ -99,12 +103,15 @@ _OPAQUE = frozenset(
 _OPAQUE_MODULES = frozenset(("hashlib", "numpy", "queue"))
 _ATTRIBUTE = re.compile(r"\.\s*[^\W\d]\w*\b(?!\s*[\w(=.\[])")
 """One that is not called, so that it may be a method that is kept."""
-_SETTERS = frozenset("update_wrapper wraps total_ordering dataclass runtime_checkable global_enum final".split())
+_SETTERS = frozenset(
+    "update_wrapper wraps total_ordering dataclass runtime_checkable global_enum final abstractmethod no_type_check "
+    "override dataclass_transform".split()
+)
 """What stores attributes of what it is given."""
 _hidden: "frozenset[str]" = frozenset()
 _pure: "frozenset[str]" = frozenset()
 _remembered: "frozenset[str]" = frozenset()
-"""What `typing` makes no second time."""
+"""What makes no second object where there was an equal one: aliases of `typing`, names of fields."""
 
 
 def learn() -> None:
@@ -118,7 +125,7 @@ def learn() -> None:
     _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
     typing = vars(sys.modules["typing"])
     named = {name for name, value in typing.items() if type(value).__module__ == "typing"}
-    _remembered = frozenset(named | {"Annotated", "Generic", "Protocol"})
+    _remembered = frozenset(named | {"Annotated", "Generic", "Protocol", "TypeVar", "namedtuple", "NamedTuple"})
 
 
 class Looks:
@@ -135,6 +142,9 @@ class Looks:
         self._own: set[str] = set()
         self._operations: set[int] = set()
         self._in_functions: set[str] = set()
+        self._renamed: set[str] = set()
+        """Those that the module has under another name as well."""
+        self._reshapes = False
         self._classes: set[str] = set()
         self._nested: set[str] = set()
         self._is_large = self._yields = False
@@ -159,7 +169,7 @@ class Looks:
         self._constants(part.co_consts)
         if part.co_flags & _IN_FUNCTION:
             self._in_functions.update(part.co_names)
-            if depth > 1 and part.co_name not in _COMPREHENSIONS:
+            if depth and part.co_name not in _COMPREHENSIONS:
                 self._nested.add(part.co_name)
         elif depth:
             self._classes.add(part.co_name)
@@ -186,9 +196,12 @@ class Looks:
                     self.globals.add(name)
                 if brought and brought != name:  # imported under another name
                     self.names.add(brought)
+                    self._renamed.add(brought)
+                in_function = part.co_flags & _IN_FUNCTION
+                self._reshapes |= bool(in_function and operation in _STORES and _DUNDER.fullmatch(name))
             if operation not in (_IMPORT, _IMPORT_FROM, _STORE):
                 self.names.add(name)
-            brought = name.partition(".")[0] if operation in (_IMPORT, _IMPORT_FROM) else ""
+            brought = name.partition(".")[0] if operation in _BROUGHT else ""
 
     def _constants(self, constants: "tuple[object, ...]") -> None:
         for constant in constants:
@@ -205,7 +218,7 @@ class Looks:
         """Why each call needs a process of its own, whatever it does; "" where it does not."""
         for module in sorted(self.imported - MODULES):
             return f"imports {module}"
-        used = self.names.union(*(_DUNDER.findall(text) for text in self._texts if "__" in text))
+        used = self.names.union(*(_IN_TEXT.findall(text) for text in self._texts if "_" in text))
         if "sys" in self.imported and "modules" not in used and _OF_SYS.isdisjoint(used):
             used.discard("sys")
         far = used & _FAR or used & _hidden or used & _OTHER_MODULES
@@ -219,9 +232,18 @@ class Looks:
             return "may store in a class of a library that it does not name"
         if "numpy" in self.tops and "where" in self._texts:
             return "may read memory that nobody has written to"
-        if self._in_functions & _remembered and (_IS in self._operations or "__hash__" in self._own):
+        if self._reshapes:
+            return "may change what a class is an instance of, which abc remembers"
+        makes_no_second = (self._in_functions | self._renamed) & _remembered or "TypeVar" in self.names
+        if makes_no_second and (_IS in self._operations or "__hash__" in self._own or self._shows()):
             return "may meet what typing remembers"
         return ""
+
+    def _shows(self) -> bool:
+        """Whether it may make texts of objects."""
+        return not (_FORMATS.isdisjoint(self._operations) and self.names.isdisjoint(_SHOWING)) or any(
+            "%" in text or text == "file" for text in self._texts
+        )
 
     def _has_addresses(self) -> bool:
         """Whether calls may make objects that have their address for a hash, and that are not only called or raised."""
@@ -250,10 +272,7 @@ class Looks:
         shows_addresses = makes_functions or not self.names.isdisjoint(_MAKERS)
         if self.makes_sets:
             return not (shows_addresses or self._is_large) and self.names.isdisjoint(_NUMBERS)
-        is_shown = not (_FORMATS.isdisjoint(self._operations) and self.names.isdisjoint(_SHOWING)) or any(
-            "%" in text or text == "file" for text in self._texts
-        )
-        return not is_shown or not (shows_addresses or _ATTRIBUTE.search(self._source))
+        return not self._shows() or not (shows_addresses or _ATTRIBUTE.search(self._source))
 
     @functools.cached_property
     def _source(self) -> str:

@@ -9,6 +9,7 @@ import _collections
 import _random
 import collections
 import contextlib
+import ctypes
 import functools
 import gc
 import io
@@ -35,6 +36,8 @@ _frame = types.GeneratorType.__dict__["gi_frame"].__get__
 _cache_info = type(functools.lru_cache(len)).cache_info
 _references = gc.get_referents
 _doubles = struct.Struct("dd").pack
+_OF_SET = struct.calcsize("nnnPnn")
+"""Bytes of a set before its table: also how many places are spent, and where `pop` goes on."""
 
 _UNCHANGING: "frozenset[type]" = frozenset(
     (tuple, frozenset, re.Pattern, slice, types.BuiltinFunctionType, types.MethodType, types.GetSetDescriptorType,
@@ -51,7 +54,7 @@ _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
     ),
     dict: lambda value: [*dict.keys(value)],
     collections.OrderedDict: lambda value: [*collections.OrderedDict.__iter__(value)],
-    set: lambda value: [set.__sizeof__(value)],
+    set: lambda value: [ctypes.string_at(id(value) + object.__basicsize__, _OF_SET)],
     bytearray: lambda value: [bytes(bytearray.__getitem__(value, slice(None)))],
     types.GeneratorType: lambda value: [getattr(_frame(value), "f_lasti", None)],
     type(functools.lru_cache(len)): lambda value: [str(_cache_info(value))],
@@ -65,14 +68,17 @@ _aliases: "frozenset[type]" = frozenset()
 """Of `typing`: their objects change where somebody stores an attribute of theirs, and not otherwise."""
 _old: "frozenset[int]" = frozenset()
 _kept: "list[object]" = []
+_array: Any = None
+"""numpy's type, where there is numpy."""
 _of_tops: "dict[str, list[types.ModuleType]]" = {}
 """By the name of a package, it and the modules within it."""
 
 
 def learn() -> None:
     """In the zygote: everything that there is now was there before any program."""
-    global _old, _aliases
+    global _old, _aliases, _array
     looks.learn()
+    _array = getattr(sys.modules.get("numpy"), "ndarray", None)
     typing = vars(sys.modules["typing"])
     kinds = [kind for kind in typing.values() if isinstance(kind, type)]
     _aliases = frozenset(kind for kind in kinds if issubclass(kind, typing["_BaseGenericAlias"]))
@@ -250,7 +256,8 @@ def _inside(value: Any) -> "Sequence[object]":
             if base.__reduce__ is object.__reduce__:
                 raise Unseen
             try:  # the copy of an object of the library shows what it is: iterators, dates, numbers
-                return [base.__reduce__(value)]
+                beside = [_array.flags.__get__(value).num, _array.base.__get__(value)] if base is _array else []
+                return [base.__reduce__(value), *beside]
             except Exception:
                 raise Unseen from None
     raise Unseen

@@ -133,6 +133,7 @@ def test_problems_of_the_server_by_name_and_batches(client: Any) -> None:
         (b'{"program": "\xff", "tests": "assert f(1) == 1"}', 422, "the body must be JSON, got"),
         (b"[" * 100_000, 422, "the body must be JSON"),
         (b'{"program": "\\ud800", "tests": "assert f(1) == 1"}', 200, ""),
+        (b'{"program": "x", "tests": {"inputs": ["\\ud800"], "outputs": [""]}}', 422, "equally many texts in UTF-8"),
         (b"x" * (9 << 20), 413, "a body must have at most 8388608 bytes, got more"),
     ],
 )
@@ -364,6 +365,7 @@ def test_run_code_answers_as_sandbox_fusion_does(
         {"memory_limit_MB": 1e99},
     ):
         assert client.post("/run_code", json={"code": "1", **wrong}).json()["status"] == "SandboxError"
+    assert client.post("/run_code", content=rb'{"code": "1", "stdin": "\ud800"}').json()["status"] == "SandboxError"
 
 
 @pytest.mark.parametrize(

@@ -32,3 +32,12 @@ async def read_body(parts: AsyncIterator[bytes], most_bytes: int) -> bytes:
 def readable(text: str) -> str:
     """The text with what cannot be encoded spelt out."""
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def is_writable(text: str) -> bool:
+    """Whether a program can be given it as bytes: in UTF-8, other bytes as Python escapes them."""
+    try:
+        text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True

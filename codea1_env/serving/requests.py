@@ -11,10 +11,12 @@ from __future__ import annotations
 import builtins
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from codea1_env.adapters.client_bodies import is_writable
 from codea1_env.checks import is_number, require
 from codea1_env.errors import FormatError
 from codea1_env.problems.check_functions import extract, reasons
@@ -109,9 +111,8 @@ def _stdio(
     inputs, outputs = tests.get("inputs"), tests.get("outputs")
     are_lists = isinstance(inputs, list) and isinstance(outputs, list) and len(inputs) == len(outputs) > 0
     are_texts = are_lists and all(isinstance(text, str) for text in [*inputs, *outputs])  # type: ignore[misc]
-    _require(
-        are_texts and set(tests) == {"inputs", "outputs"}, "tests", "be {inputs, outputs}, equally many texts", tests
-    )
+    are_known = are_texts and set(tests) == {"inputs", "outputs"} and all(map(is_writable, inputs or ()))
+    _require(are_known, "tests", "be {inputs, outputs}, equally many texts in UTF-8", tests)
     name = given.get("entry_point") or "main"
     _require(isinstance(name, str), "entry_point", "be a text", name)
     assert isinstance(inputs, list)
@@ -123,9 +124,9 @@ def _stdio(
 def _called(scripts: list[str]) -> str:
     """The function that most tests call."""
     names = called_names([line for script in scripts for line in script.splitlines()])
-    names = [name for name in names if not hasattr(builtins, name)]
-    _require(bool(names), "tests", "call the function that is tested, or name it as entry_point", scripts)
-    return max(dict.fromkeys(names), key=names.count)
+    counts = Counter(name for name in names if not hasattr(builtins, name))
+    _require(bool(counts), "tests", "call the function that is tested, or name it as entry_point", scripts)
+    return max(counts, key=counts.__getitem__)
 
 
 def _problem(entry_point: str, said: Mapping[str, Any], most_seconds: float) -> Problem:

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.adapters.client_bodies import readable
+from codea1_env.adapters.client_bodies import is_writable, readable
 from codea1_env.checks import is_number
 from codea1_env.errors import FormatError
 from codea1_env.sandbox.protocol import MEMORY_MB, JobResult, Limits, Outcome, OutcomeKind, StdioJob
@@ -54,7 +54,7 @@ def read_run(given: object, most_seconds: float) -> FusionRun:
     for name, is_right, must in (
         ("code", isinstance(code, str), "be a text"),
         ("language", language in _LANGUAGES, f"be one of {', '.join(_LANGUAGES)}"),
-        ("stdin", stdin is None or isinstance(stdin, str), "be a text or null"),
+        ("stdin", stdin is None or (isinstance(stdin, str) and is_writable(stdin)), "be a text in UTF-8 or null"),
         ("files", not given.get("files"), "be empty: none is taken"),
         ("fetch_files", not given.get("fetch_files"), "be empty: none is given"),
         ("run_timeout", is_number(seconds) and 0 < seconds <= most_seconds, f"be in (0, {most_seconds:g}] s"),

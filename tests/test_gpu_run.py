@@ -21,8 +21,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 import torch
 import yaml
 from safetensors.torch import load_file
-from test_training_baselines import PACKED
-from training_runs import ROOT, SEATS, last_checkpoint, play_duel
+from training_runs import PACKED, ROOT, SEATS, last_checkpoint, play_duel, tiny
 
 from codea1_env.errors import FormatError
 from codea1_env.problems.families.miniature import miniature_problems
@@ -269,11 +268,11 @@ def test_a_run_goes_on_from_rounded_moments_near_where_it_would_be_and_not_to_th
     base: Path, tmp_path: Path
 ) -> None:
     whole, parted = tmp_path / "whole", tmp_path / "work" / "code-a1"
-    play_duel(whole, base, rounds=3, preset=PACKED)
-    play_duel(parted, base, rounds=2, preset=PACKED)
+    play_duel(whole, base, rounds=3, preset=tiny(**PACKED))
+    play_duel(parted, base, rounds=2, preset=tiny(**PACKED))
     gpu_state.write_state(tmp_path / "work", tmp_path / "out", 3, "bfloat16")
     gpu_state.read_state(tmp_path / "out", tmp_path / "back", base)
-    play_duel(tmp_path / "back" / "code-a1", base, rounds=3, preset=PACKED, resume=True)
+    play_duel(tmp_path / "back" / "code-a1", base, rounds=3, preset=tiny(**PACKED), resume=True)
     distances = []
     for seat in SEATS:
         one, other = (

@@ -142,6 +142,7 @@ def test_the_book_shows_its_tests_and_leads_to_where_they_were_replayed(open_pag
     assert page.locator('.fared[aria-label="times out: 2"]').count() == 1
     assert page.locator(".shelf").count() == 3, "the others are drawn when they are opened"
     page.click("summary:has-text('question 15')")
+    page.locator(".shelf").nth(3).wait_for()  # a browser tells of it a moment later
     assert page.locator(".shelf").count() == 4
     page.click(".shelf button:has-text('game 2')")
     assert texts(page, "#why-title") == ["PROGRAM 1, REPLAYED TEST 2"]

@@ -8,8 +8,8 @@
     GET  /metrics      in Prometheus' form
 
 A wrong request is 422, or 413 for too long a body; a missing or wrong token 401; a full queue 429 with `Retry-After`;
-infrastructure that fails 503; a fault of ours 500. Every error is `{"error": "... must ..., got ..."}`. What a client
-asked who has left is not judged. Does not encrypt, nor end connections that send too slowly: that is the work of a
+infrastructure that fails 503; a fault of ours 500. Every error is `{"error": "... must ..., got ..."}`. A request
+whose client has left is not judged. Does not encrypt, nor end connections that send too slowly: that is the work of a
 proxy.
 """
 

@@ -151,6 +151,8 @@ def as_code(node: ast.FunctionDef) -> ast.Lambda | None:
 
 
 class _Waiting(ast.NodeTransformer):
+    """Writes asynchronous test functions as plain ones."""
+
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         if not node.name.startswith("test"):
             return node

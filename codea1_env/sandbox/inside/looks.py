@@ -73,10 +73,9 @@ _EXCEPTIONS = "|".join(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
 )
 _TEXT = re.compile(
-    r"(?P<prefix>\b[a-zA-Z]{1,2})?(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"
-    r"\"(?:[^\"\\\n]+|\\[\s\S])*\"|'(?:[^'\\\n]+|\\[\s\S])*')|#[^\n]*"
+    r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"(?:[^\"\\\n]+|\\[\s\S])*\"|'(?:[^'\\\n]+|\\[\s\S])*'|#[^\n]*"
 )
-"""A text or a comment."""
+"""A text without its prefix, or a comment: each begins by a letter of its own, which is looked for fast."""
 _NUMBERS = frozenset("float complex inf infj Decimal Fraction statistics cmath".split())
 """What may make a number that is none, from infinite ones."""
 _RAISED = re.compile(r"\b(?:raise|except)\b(?![^\n:]* as )[^\n]*")
@@ -280,7 +279,8 @@ class Looks:
 
 
 def _without_text(match: "re.Match[str]") -> str:
-    return match[0] if "f" in (match["prefix"] or "").lower() else '""'
+    prefix = match.string[max(0, match.start() - 2) : match.start()]
+    return match[0] if "f" in prefix.lower() and match[0][0] != "#" else '""'
 
 
 def alone_because(source: str) -> str:

@@ -143,6 +143,9 @@ def test_a_wrong_request_is_told_and_never_a_verdict(client: Any, body: bytes, s
     if said:
         assert said in answer.json()["error"]
     assert client.post("/v1/score", content=b'{"codes": []}').status_code == 422
+    second = client.post("/v1/score", content=json.dumps(line(0, bundled_problems()[0])).encode() + b"\n{}")
+    assert second.status_code == 422
+    assert "line 2: the line must have the fields " in second.json()["error"]
     (refused,) = client.post("/v1/verify", content=b'{"items": [' + SURROGATE + b"]}").json()["items"]
     assert "tests must state what a call of \\ud800 returns, got" in refused["error"]
     for lost in (client.get("/nothing"), client.get("/v1/verify")):

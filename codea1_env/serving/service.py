@@ -18,7 +18,7 @@ from codea1_env.adapters.decoded_rewards import SEATS, paid
 from codea1_env.adapters.seat_rewards import SeatRewards, read_problem
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.asynchronous import AsyncArena
-from codea1_env.arena.match import Grade, are_texts
+from codea1_env.arena.match import Grade, Match, are_texts
 from codea1_env.checks import is_number, require, require_least
 from codea1_env.errors import Codea1Error, FormatError, SandboxError
 from codea1_env.problems.problem import Problem
@@ -88,14 +88,26 @@ class Service:
         """How often infrastructure failed."""
 
     async def score_all(self, lines: Sequence[bytes]) -> list[bytes]:
-        """A line of `codea1 score` out for each line in. Raises FormatError, Busy, Unavailable."""
-        return [await self._score(line) for line in lines]
+        """A line of `codea1 score` out for each line in; none is judged where one is wrong.
 
-    async def _score(self, line: bytes) -> bytes:
-        match = await asyncio.to_thread(read_match, line)
-        require_within(match.problem, self.plan.most_seconds)
-        score = await self._judged(self.arena.score(match))
-        return write_score(score)
+        Raises FormatError, Busy, Unavailable."""
+        matches = await asyncio.to_thread(self._read_matches, lines)
+        at_a_time, scores = min(MOST_ITEMS, self.plan.queue), []
+        for begin in range(0, len(matches), at_a_time):
+            some = matches[begin : begin + at_a_time]
+            self._require_room(len(some))
+            scores += await asyncio.gather(*(self._judged(self.arena.score(match)) for match in some))
+        return [write_score(score) for score in scores]
+
+    def _read_matches(self, lines: Sequence[bytes]) -> list[Match]:
+        matches = []
+        for number, line in enumerate(lines, 1):
+            try:
+                matches.append(read_match(line))
+                require_within(matches[-1].problem, self.plan.most_seconds)
+            except Codea1Error as error:
+                raise FormatError(f"line {number}: {error}" if len(lines) > 1 else str(error)) from None
+        return matches
 
     async def verify(self, given: object) -> dict[str, Any]:
         """The share of tests that a program passes; `given`: see `requests.py`.

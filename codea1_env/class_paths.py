@@ -23,8 +23,8 @@ from codea1_env.errors import Codea1Error, ConfigurationError, OwnCodeFailed
 
 Base = TypeVar("Base")
 Made = TypeVar("Made")
-_loaded: dict[str, str] = {}
-"""What was loaded last of each module, by the module's name."""
+_loaded: set[str] = set()
+"""The names of the modules that were loaded here."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
@@ -67,7 +67,7 @@ def load_name(path: str, name: str, folders: Sequence[str] = ()) -> object:
     module_name, _, attribute = path.partition(":")
     try:
         _look_in(module_name, folders)
-        _loaded[module_name] = path
+        _loaded.add(module_name)
         return getattr(importlib.import_module(module_name), attribute, None)
     except ImportError as error:
         raise _not_there(path, name, folders, str(error)) from error
@@ -142,7 +142,9 @@ def as_own(error: Exception) -> Exception:
     while trace is not None:
         module = str(trace.tb_frame.f_globals.get("__name__"))
         if module in _loaded and module.partition(".")[0] != "codea1_env":
-            said = f"{_loaded[module]}, which is not codea1's, raised {type(error).__name__}: {error}"
+            function = trace.tb_frame.f_code.co_qualname
+            where = module if function == "<module>" else f"{module}:{function}"
+            said = f"{where}, which is not codea1's, raised {type(error).__name__}: {error}"
             return OwnCodeFailed(said, "".join(traceback.format_exception(type(error), error, trace)))
         trace = trace.tb_next
     return error

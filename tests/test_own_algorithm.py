@@ -281,5 +281,5 @@ def test_what_an_engine_or_a_loss_of_ones_own_must_not_do_is_refused_and_told(
     failing = own(rollouts="Failing")
     assert exit_status(lambda: int(play_duel(tmp_path / "failing", base, rounds=1, preset=failing))) == 1
     said = capsys.readouterr().err.splitlines()
-    assert said[-1].startswith("train_grpo.py: own_engine:Failing, which is not codea1's, raised AttributeError: ")
+    assert said[-1].startswith("train_grpo.py: own_engine:Failing.sample, which is not codea1's, raised Attr")
     assert any(line.endswith("requests[0].no_such_thing") for line in said)

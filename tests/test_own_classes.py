@@ -293,8 +293,8 @@ class Reward(TesterReward):
 @pytest.mark.parametrize(
     ("module", "workers", "status", "says"),
     [
-        (NO_KEY, 2, 1, "own_broken:Reward, which is not codea1's, raised KeyError: 'x'"),
-        ("1 / 0", 1, 1, "own_broken:Reward, which is not codea1's, raised ZeroDivisionError: division by zero"),
+        (NO_KEY, 2, 1, "own_broken:Reward.suite, which is not codea1's, raised KeyError: 'x'"),
+        ("1 / 0", 1, 1, "own_broken, which is not codea1's, raised ZeroDivisionError: division by zero"),
         ("def", 1, 2, "tester_reward must name a module that Python can read, got 'own_broken:Reward': invalid"),
     ],
 )

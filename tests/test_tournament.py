@@ -209,7 +209,9 @@ def test_the_command_does_not_depend_on_the_hash_seed() -> None:
 def test_the_command_writes_json_and_games(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "games.jsonl"
     assert main([*QUICK, "--json", "--samples", "2", "--record", str(path)]) == 0
-    record = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    assert printed.err.endswith(f"wrote {path}; `codea1 view {path}` makes a page of it\n")
+    record = json.loads(printed.out)
     assert [(each["name"], each["won"] + each["drawn"] + each["lost"]) for each in record["coders"]] == [("mutant", 6)]
     assert len(record["problems"]) == 3
     assert {game["outcome"] for game in record["games"]} <= {"coder", "tester"}

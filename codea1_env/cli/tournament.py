@@ -127,6 +127,8 @@ def _tournament(options: argparse.Namespace) -> int:
                 journal.file.remove()
             raise
         print(_as_json(played, problems, options) if options.json else _as_text(played), flush=True)
+        if options.record is not None:
+            say(f"wrote {options.record}; `codea1 view {options.record}` makes a page of it")
         unscored = sum(each.unscored for each in played.coders)
         if unscored:
             say(

@@ -103,7 +103,7 @@ def test_it_is_an_arm_of_the_study_and_needs_nothing_private(folder: Path, monke
     monkeypatch.chdir(folder)
     monkeypatch.delitem(sys.modules, "own_algorithm", raising=False)  # of another folder
     arms = chosen_arms(["code_a1"], Path("own_arms.yaml"))
-    assert [arm.name for arm in arms] == ["code_a1", "reinforce_pp", "dr_grpo", "rae"]
+    assert [arm.name for arm in arms] == ["code_a1", "own", "dr_grpo", "rae"]
     own, dr_grpo = Cell("smoke", arms[1], 0), Cell("smoke", arms[2], 0)
     before, others = own.identity(), dr_grpo.identity()
     assert digests(own.resolved().algorithm)["own_algorithm:loss"]["file"] == str(folder / "own_algorithm.py")
@@ -118,7 +118,7 @@ def test_the_study_compares_it_with_what_is_built_in(folder: Path) -> None:
     command = [str(ROOT / "experiments" / "study.py"), "--presets", "smoke", "--seeds", "1", "--jobs", "1"]
     run(folder, *command, *"--arms code_a1 --arm-file own_arms.yaml --config short.yaml --output out".split())
     cells = json.loads((folder / "out" / "results.json").read_text())["cells"]
-    assert [cell["arm"] for cell in cells] == ["code_a1", "reinforce_pp", "dr_grpo", "rae"]
+    assert [cell["arm"] for cell in cells] == ["code_a1", "own", "dr_grpo", "rae"]
 
 
 WRONG_PARTS = """

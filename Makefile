@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SEED ?= 0
+# On a terminal pip shows what it downloads: that takes minutes.
+QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 
 # Frameworks that do not fit beside the others: the contract test of each runs in an environment of its own, .venv-NAME, which
 # has the extra NAME, or EXTRA_NAME. constraints-NAME.txt, where there is one, holds in place of constraints.txt.
@@ -138,9 +140,9 @@ clean:
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "codea1 needs Python 3.11 or newer, got " + sys.version)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade -c constraints.txt pip
-	$(BIN)/python -m pip install --quiet -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet -c constraints.txt --editable '.[train,lora,gguf,trackers,video,docker,ray,sb3,torchrl,worlds,dev]'
+	$(BIN)/python -m pip install $(QUIET) --upgrade -c constraints.txt pip
+	$(BIN)/python -m pip install $(QUIET) -c constraints.txt torch
+	$(BIN)/python -m pip install $(QUIET) -c constraints.txt --editable '.[train,lora,gguf,trackers,video,docker,ray,sb3,torchrl,worlds,dev]'
 	touch $@
 
 .venv-browser/installed: pyproject.toml constraints.txt

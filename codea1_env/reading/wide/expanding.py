@@ -61,21 +61,11 @@ class Expanded(ast.NodeTransformer):
                 return given if node.func.id == "list" else ast.Tuple(given.elts, ast.Load())
         return node
 
-    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        return self._comprehension(node)
-
-    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
-        return self._comprehension(node)
-
-    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
-        return self._comprehension(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
-        return self._comprehension(node)
-
     def _comprehension(self, node: _Comprehension) -> ast.AST:
         self.generic_visit(node)
         return self._written_out(node)
+
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _comprehension
 
     def _written_out(self, node: _Comprehension) -> ast.expr:
         """A display of what a comprehension makes of each row; itself where its rows are not known or need no call."""
@@ -200,7 +190,7 @@ def bound_in(target: ast.expr, row: ast.expr) -> dict[str, ast.expr] | None:
         return {target.id: row}
     if not isinstance(target, ast.Tuple | ast.List) or not isinstance(row, ast.Tuple | ast.List):
         return None
-    if len(target.elts) != len(row.elts) or any(map(_is_starred, (*target.elts, *row.elts))):
+    if not target.elts or len(target.elts) != len(row.elts) or any(map(_is_starred, (*target.elts, *row.elts))):
         return None
     found = [bound_in(*pair) for pair in zip(target.elts, row.elts, strict=True)]
     return None if None in found else {name: value for each in found for name, value in (each or {}).items()}

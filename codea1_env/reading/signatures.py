@@ -14,7 +14,6 @@ import re
 
 from codea1_env.reading.parsing import Unparsable, parse
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SOLUTION = re.compile(r"^class[ \t]+Solution\b", re.MULTILINE)
 
 
@@ -25,27 +24,23 @@ def parameters(source: str, entry_point: str) -> tuple[str, ...]:
         module = parse(source)
     except Unparsable:
         return ()
-    owner, is_method, name = entry_point.partition("().")
+    owner, dot, method = entry_point.partition("().")
+    is_method, name, body = bool(dot), method or entry_point, module.body
+    if not is_method and not _functions(body, name) and has_solution_class(source):
+        owner, is_method = "Solution", True  # whose method stands for the function (`problems/kinds.py`)
     if is_method:
-        return _of_method(module, owner, name)
-    plain = [node for node in module.body if isinstance(node, _FUNCTIONS) and node.name == entry_point]
-    if not plain and has_solution_class(source):  # whose method stands for the function (`problems/kinds.py`)
-        return _of_method(module, "Solution", entry_point)
-    if len(plain) != 1 or plain[0].decorator_list or _binders(module, entry_point) != 1:
+        classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name == owner]
+        body = classes[0].body if len(classes) == 1 and not classes[0].decorator_list else []
+    found = _functions(body, name)
+    if len(found) != 1 or found[0].decorator_list or _binders(module, owner) != 1:
         return ()
-    given = plain[0].args
-    return (*("" for _ in given.posonlyargs), *(parameter.arg for parameter in given.args))
+    given = found[0].args
+    names = (*("" for _ in given.posonlyargs), *(parameter.arg for parameter in given.args))
+    return names[1:] if is_method else names  # but for the object itself
 
 
-def _of_method(module: ast.Module, owner: str, name: str) -> tuple[str, ...]:
-    """The same of a method of a class that is defined once, but for the object itself."""
-    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == owner]
-    body = classes[0].body if len(classes) == 1 and not classes[0].decorator_list else []
-    plain = [node for node in body if isinstance(node, _FUNCTIONS) and node.name == name]
-    if len(plain) != 1 or plain[0].decorator_list or _binders(module, owner) != 1:
-        return ()
-    given = plain[0].args
-    return (*("" for _ in given.posonlyargs), *(parameter.arg for parameter in given.args))[1:]
+def _functions(body: list[ast.stmt], name: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return [each for each in body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name == name]
 
 
 def _binders(module: ast.Module, name: str) -> int:

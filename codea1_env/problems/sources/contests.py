@@ -24,8 +24,8 @@ from codea1_env.problems.sources.draft import (
     RowError,
     Source,
     imports_of,
-    packages_of,
     plain_value,
+    said,
     shown,
     text,
     tree_of,
@@ -76,23 +76,18 @@ def _read_apps(row: Row, source: Source) -> Draft:
         raise RowError("a row must have inputs, outputs and solutions, got none")
     inputs, outputs = _list(cases, "inputs"), _list(cases, "outputs")
     name = cases.get("fn_name")
-    difficulty, question = row.get("difficulty"), text(row, "question")
-    common: dict[str, Any] = {
-        "problem_id": _name_of(row, source),
-        "source": source.hub_id,
-        "difficulty": difficulty if isinstance(difficulty, str) else "",
-        "license": source.license,
-    }
+    question = text(row, "question")
+    common = {"problem_id": _name_of(row, source), "difficulty": said(row, "difficulty")}
     solution = _first_python(solutions)
     module = tree_of(solution, "the solution")
-    common["packages"] = packages_of(module)
     if isinstance(name, str) and name:
         are_wrapped = all(isinstance(value, list) and len(value) == 1 for value in outputs)
         values = [with_whole_keys(value[0] if are_wrapped else value) for value in outputs]
         given = [[with_whole_keys(each[0])] if isinstance(each, list) and len(each) == 1 else each for each in inputs]
         calls = call_tests(name, given, values)
         require_some(calls)
-        problem = Problem(
+        problem = source.problem(
+            module,
             question=question,
             entry_point=name,
             reference_solution=method_as_function(solution, name),
@@ -105,7 +100,7 @@ def _read_apps(row: Row, source: Source) -> Draft:
         return Draft(problem, (), tuple(calls.left_out))
     texts = text_tests(_called(source), inputs, outputs)
     require_some(texts)
-    return Draft(_about_program(source, question, solution, texts.tests, common), (), tuple(texts.left_out))
+    return Draft(_about_program(source, question, solution, texts.tests, **common), (), tuple(texts.left_out))
 
 
 def _read_code_contests(row: Row, source: Source) -> Draft:
@@ -128,17 +123,17 @@ def _read_code_contests(row: Row, source: Source) -> Draft:
     more = len(hidden) - MAX_HIDDEN
     if more > 0:
         left_out += [LeftOut("", f"more than {MAX_HIDDEN} private and generated tests")] * more
-    solution = _first_python(python)
     difficulty = row.get("difficulty")
-    common: dict[str, Any] = {
-        "problem_id": text(row, "name"),
-        "source": source.hub_id,
-        "difficulty": str(difficulty) if difficulty not in (None, 0) else "",
-        "license": source.license,
-        "packages": packages_of(tree_of(solution, "the solution")),
-        "hidden_tests": tuple(hidden[:MAX_HIDDEN]),
-    }
-    return Draft(_about_program(source, text(row, "description"), solution, golden, common), (), tuple(left_out))
+    problem = _about_program(
+        source,
+        text(row, "description"),
+        _first_python(python),
+        golden,
+        problem_id=text(row, "name"),
+        difficulty=str(difficulty) if difficulty not in (None, 0) else "",
+        hidden_tests=tuple(hidden[:MAX_HIDDEN]),
+    )
+    return Draft(problem, (), tuple(left_out))
 
 
 def _read_live_code_bench(row: Row, source: Source) -> Draft:
@@ -148,8 +143,7 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
     starter = str(row.get("starter_code") or "")
     public = _records(_plain(row, "public_test_cases"))
     private = _records(_private_tests(text(row, "private_test_cases")))
-    difficulty, question = row.get("difficulty"), text(row, "question_content")
-    written = []
+    question, written = text(row, "question_content"), []
     for records in (public, private):
         inputs, outputs = [each.get("input") for each in records], [each.get("output") for each in records]
         written.append(
@@ -161,13 +155,11 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
     common: dict[str, Any] = {
         "problem_id": text(row, "question_id"),
         "hidden_tests": tuple(case for case in hidden if case not in golden),
-        "difficulty": difficulty if isinstance(difficulty, str) else "",
-        "source": source.hub_id,
-        "license": source.license,
+        "difficulty": said(row, "difficulty"),
     }
     if not name:
-        return Draft(_about_program(source, question, None, golden, common), (), left_out)
-    problem = Problem(
+        return Draft(_about_program(source, question, None, golden, **common), (), left_out)
+    problem = source.problem(
         question=question,
         entry_point=str(name),
         starter_code=starter_of_method(starter, str(name)),
@@ -185,25 +177,22 @@ def _called(source: Source) -> str:
 
 
 def _about_program(
-    source: Source, question: str, solution: str | None, golden: Sequence[TestCase], common: Mapping[str, Any]
+    source: Source, question: str, solution: str | None, golden: Sequence[TestCase], **fields: Any
 ) -> Problem:
-    common = {**common, **_COMPARED[source.name]}
     if source.programs_as == "program":
-        return Problem(
-            question=question,
-            entry_point=PROGRAM,
-            kind="program",
-            reference_solution=solution,
-            golden_tests=tuple(golden),
-            **common,
-        )
-    return Problem(
-        question=question_about_text(question),
-        entry_point=ENTRY_POINT,
-        reference_solution=None if solution is None else program_as_function(solution),
+        fields |= {"question": question, "kind": "program", "reference_solution": solution}
+    else:
+        function = None if solution is None else program_as_function(solution)
+        fields |= {"question": question_about_text(question), "reference_solution": function}
+        fields["starter_code"] = STARTER_CODE
+    modules = [] if solution is None else [tree_of(solution, "the solution")]
+    return source.problem(
+        *modules,
+        imports="",
+        entry_point=_called(source),
         golden_tests=tuple(golden),
-        starter_code=STARTER_CODE,
-        **common,
+        **fields,
+        **_COMPARED[source.name],
     )
 
 

@@ -105,7 +105,9 @@ class Source:
     def problem(self, *modules: ast.Module, **fields: Any) -> Problem:
         """A problem of this set, with the packages that the modules import, and, unless `fields` say otherwise, the
         imports of the last one."""
-        fields = {"imports": imports_of(modules[-1]), "packages": packages_of(*modules)} | fields
+        fields = {"packages": packages_of(*modules)} | fields
+        if "imports" not in fields:
+            fields["imports"] = imports_of(modules[-1])
         return Problem(source=self.hub_id, license=self.license, **fields)
 
     def draft(
@@ -156,12 +158,24 @@ def text(row: Row, *names: str) -> str:
     raise RowError(f"a row must have the text {named}, got the fields {', '.join(sorted(row))}")
 
 
+def said(row: Row, name: str) -> str:
+    """A field that may be left out; empty where it is no text."""
+    value = row.get(name)
+    return value if isinstance(value, str) else ""
+
+
 def tree_of(source: str, what: str) -> ast.Module:
     """Raises RowError where `source` does not parse."""
     try:
         return parse(source)
     except Unparsable as error:
         raise RowError(f"{what} must be Python, got text that does not parse: {error}") from None
+
+
+def require_function(module: ast.Module, name: str, what: str) -> None:
+    """Raise RowError unless `what`, parsed, defines a top-level function of this name."""
+    if name not in (known := functions_of(module)):
+        raise RowError(f"{what} must define {name}, got {', '.join(known) or 'no function'}")
 
 
 def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:

@@ -22,6 +22,7 @@ from codea1_env.problems.sources.draft import (
     RowError,
     Source,
     functions_of,
+    require_function,
     shown,
     starter_of,
     text,
@@ -128,10 +129,7 @@ def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draf
     is_whole = parses(code) and entry_point in functions_of(parse(code))
     reference = code if is_whole else prompt + code
     module = tree_of(reference, "prompt and solution together")
-    if entry_point not in functions_of(module):
-        raise RowError(
-            f"the solution must define {entry_point}, got {', '.join(functions_of(module)) or 'no function'}"
-        )
+    require_function(module, entry_point, "the solution")
     granted = row.get("atol") or 0.0
     if isinstance(granted, bool) or not isinstance(granted, int | float) or not 0 <= granted < 1:
         raise RowError(f"atol must be in [0, 1), got {shown(granted)!r}")

@@ -26,6 +26,8 @@ from codea1_env.problems.sources.draft import (
     functions_of,
     imports_of,
     is_generator,
+    require_function,
+    said,
     shown,
     spelt,
     starter_of,
@@ -87,8 +89,7 @@ _HARNESS |= {
 def _read_unleaked(row: Row, source: Source) -> Draft:
     code, entry_point = text(row, "code"), text(row, "func_name")
     module = tree_of(code, "the function")
-    if entry_point not in functions_of(module):
-        raise RowError(f"the code must define {entry_point}, got {', '.join(functions_of(module)) or 'no function'}")
+    require_function(module, entry_point, "the code")
     is_listed = is_generator(functions_of(module)[entry_point])
     used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
     assumed = tree_of("\n".join(line for name, line in _HARNESS.items() if name in used), "the harness's imports")
@@ -187,31 +188,29 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
         scripts = _scripts_of(row, named("tests"))
         pairs = _pairs_of(row, named("golden_tests"))
         scripts += [f"assert ({case.call}) == ({case.expected})" for case in pairs.tests]
-        name = row.get(named("entry_point"))
-        entry_point = name if isinstance(name, str) and name else entry_point_of(module, scripts)
+        entry_point = said(row, named("entry_point")) or entry_point_of(module, scripts)
         function = functions_of(module).get(entry_point)
         is_listed = function is not None and is_generator(function)
         script = "\n".join(map(unindented, scripts))
-        said = {key: row[field] for key, field in named_fields.items() if row.get(field) is not None}
-        difficulty, problem_id = row.get(named("difficulty")), row.get(named("problem_id"))
-        question = text(row, named("question"))
+        chosen = {key: row[field] for key, field in named_fields.items() if row.get(field) is not None}
+        question, problem_id = text(row, named("question")), row.get(named("problem_id"))
         draft = source.draft(
             module,
             golden=extract(script, entry_point, Listed(entry_point) if is_listed else None),
             problem_id=str(problem_id) if problem_id not in (None, "") else _derived_id(entry_point, question, code),
             question=question,
             entry_point=entry_point,
-            kind=said.get("kind", "generator" if is_listed else "function"),
+            kind=chosen.get("kind", "generator" if is_listed else "function"),
             reference_solution=code,
             mutants=tuple(texts_of(row, named("mutants"))),
-            difficulty=difficulty if isinstance(difficulty, str) else "",
+            difficulty=said(row, named("difficulty")),
         )
         problem = draft.problem
-        if said:
+        if chosen:
             known = json.loads(problem.to_json())
-            if "compare" in said:
+            if "compare" in chosen:
                 known.pop("tolerance", None)  # which is read from the tests: what the row says counts
-            problem = Problem.from_dict(known | said)
+            problem = Problem.from_dict(known | chosen)
         return dataclasses.replace(draft, problem=problem, left_out=(*pairs.left_out, *draft.left_out))
 
     def script_of(row: Row) -> str:

@@ -15,9 +15,8 @@ from codea1_env.problems.check_functions import Extracted, extract
 from codea1_env.problems.sources.draft import (
     Draft,
     Row,
-    RowError,
     Source,
-    functions_of,
+    require_function,
     text,
     tree_of,
 )
@@ -58,8 +57,7 @@ def _read_row(row: Row, source: Source) -> Draft:
     entry_point = text(row, "entry_point")
     reference = prompt + body
     module = tree_of(reference, "prompt and solution together")
-    if entry_point not in functions_of(module):
-        raise RowError(f"the prompt must define {entry_point}, got none of that name")
+    require_function(module, entry_point, "the prompt")
     checker = _CHECKERS.get(entry_point, "")
     extracted = _listed(text(row, "test"), entry_point) if checker else extract(text(row, "test"), entry_point)
     return source.draft(

@@ -18,6 +18,7 @@ from codea1_env.problems.sources.draft import (
     RowError,
     Source,
     functions_of,
+    said,
     text,
     tree_of,
 )
@@ -28,7 +29,6 @@ def _read_row(row: Row, source: Source) -> Draft:
     solution, test = text(row, "solution"), text(row, "test", "test_code")
     module = tree_of(solution, "the solution")
     entry_point = _entry_point(row, module, test)
-    difficulty = row.get("gpt_difficulty")
     return source.draft(
         module,
         golden=extract(test, entry_point),
@@ -36,7 +36,7 @@ def _read_row(row: Row, source: Source) -> Draft:
         question=text(row, "question"),
         entry_point=entry_point,
         reference_solution=solution,
-        difficulty=difficulty if isinstance(difficulty, str) else "",
+        difficulty=said(row, "gpt_difficulty"),
     )
 
 

@@ -20,6 +20,7 @@ from codea1_env.problems.sources.draft import (
     RowError,
     Source,
     imports_of,
+    said,
     text,
     tree_of,
 )
@@ -42,7 +43,6 @@ def _read_row(row: Row, source: Source) -> Draft:
     asked = _ASKED.search(query)
     classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", reference + query)]
     meta = row.get("meta")
-    difficulty = meta.get("difficulty") if isinstance(meta, dict) else row.get("difficulty")
     return source.draft(
         module,
         golden=extract(text(row, "test"), entry_point, _PlainNodes()),
@@ -53,7 +53,7 @@ def _read_row(row: Row, source: Source) -> Draft:
         reference_solution=reference,
         starter_code=asked[1] if asked else "",
         imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, imports_of(module), *classes])),
-        difficulty=difficulty.lower() if isinstance(difficulty, str) else "",
+        difficulty=said(meta if isinstance(meta, dict) else row, "difficulty").lower(),
         checker="unordered" if _ANY_ORDER.search(query) and row["task_id"] not in _INSIDE else "",
         time_limit_s=2.0,
     )

@@ -12,7 +12,6 @@ Does not read `prompt`, the coder's whole chat: what players are asked is a desi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.sources.draft import (
@@ -20,8 +19,9 @@ from codea1_env.problems.sources.draft import (
     Row,
     RowError,
     Source,
-    functions_of,
     imports_of,
+    require_function,
+    said,
     shown,
     spelt,
     starter_of,
@@ -45,11 +45,9 @@ def _read_row(row: Row, source: Source) -> Draft:
         raise RowError(f"extra_info must be a record with question_id, got {shown(about)!r}")
     code, scripts = text(row, "GT_code"), texts_of(row, "GT_test")
     module = tree_of(code, "GT_code")
-    entry_point = _said(about, "function_name") or entry_point_of(module, scripts)
-    if entry_point not in functions_of(module):
-        defined = ", ".join(functions_of(module)) or "no function"
-        raise RowError(f"GT_code must define {entry_point}, got {defined}")
-    imports = dict.fromkeys([*_said(about, "imports").splitlines(), *imports_of(module).splitlines()])
+    entry_point = said(about, "function_name") or entry_point_of(module, scripts)
+    require_function(module, entry_point, "GT_code")
+    imports = dict.fromkeys([*said(about, "imports").splitlines(), *imports_of(module).splitlines()])
     return source.draft(
         module,
         golden=extract(_script_of(row), entry_point),
@@ -61,11 +59,6 @@ def _read_row(row: Row, source: Source) -> Draft:
         imports="\n".join(line for line in imports if line),
         difficulty="hard",
     )
-
-
-def _said(about: Mapping[str, Any], name: str) -> str:
-    value = about.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def _script_of(row: Row) -> str:

@@ -86,9 +86,7 @@ class Entry:
         return own
 
 
-def entry_of(
-    recipe: str, *, config: Path | None, parts: Sequence[str], name: str | None, who: str, what: str, track: Track
-) -> Entry:
+def entry_of(recipe: str, *, config: Path | None, parts: Sequence[str], name: str | None, who: str, what: str) -> Entry:
     """`recipe`: the name of an own entry, or a script. `parts`: `PART=module:Class`. Raises ConfigurationError."""
     known = RECIPES.get(recipe)
     script = Path(recipe) if known is None else _in_clone(known[0]) if known[0] else None

@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"--seed must be in [0, {MOST_SEED}], got {options.seed}")
     track = track_of(options.budget, options.family)
     entry = entry_of(options.entry, config=options.config, parts=options.part, name=options.name, who=options.who,
-                     what=options.what, track=track)  # fmt: skip
+                     what=options.what)  # fmt: skip
     named = Path("runs/bench") / f"{entry.name}-{track.budget}-{track.family}-{options.seed}.json"
     file: Path = options.output or named
     if file.suffix != ".json":

@@ -148,7 +148,7 @@ class Arena(Closing):
         games = _games(matches, self.book, books)
         config = self.config.by_reference if _are_measured(matches) else self.config.with_alpha(alpha)
         self.seconds = {}
-        results = self._attempted("matches have no score", lambda part: self._play(part, config), games)
+        results = self._attempted("matches have no score", functools.partial(self._play, config=config), games)
         scores = [
             _unscored(match, config, str(result)) if isinstance(result, SandboxError) else result
             for match, result in zip(matches, results, strict=True)
@@ -402,14 +402,14 @@ class Arena(Closing):
         self._require_open()
         items = [_item(given) for given in _listed("items", "be (problem, responses, tests) tuples in a list", items)]
         config = dataclasses.replace(self.config, fidelity="strict", trim=self.config.trim if trim is None else trim)
-        results = self._attempted("questions have no grades", functools.partial(self._graded, config), items)
+        results = self._attempted("questions have no grades", functools.partial(self._graded, config=config), items)
         return [
             [Grade(None, (None,) * len(tests)) for _ in responses] if isinstance(result, SandboxError) else result
             for (_, responses, tests), result in zip(items, results, strict=True)
         ]
 
     def _graded(
-        self, config: RewardConfig, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]]
+        self, items: Sequence[tuple[Problem, Sequence[str], Sequence[TestCase]]], config: RewardConfig
     ) -> list[list[Grade]]:
         problems = self._limits.settled([problem for problem, _, _ in items])
         items = [(problem, texts, tests) for problem, (_, texts, tests) in zip(problems, items, strict=True)]
@@ -533,10 +533,6 @@ def _texts(match: Match) -> Iterable[str]:
     return itertools.chain.from_iterable(match.suites)
 
 
-def _programs(match: Match, config: RewardConfig) -> list[str]:
-    return [config.program(match.problem, code).source for code in match.codes]
-
-
 def _grade(result: TrialResult, tests: Sequence[OwnTest]) -> Grade:
     verdicts = iter(result.verdicts)
     return Grade(result.executes, tuple(next(verdicts) if test.expectation else None for test in tests), result.denied)
@@ -552,7 +548,7 @@ def _unsealed(verdict: ScriptVerdict) -> Grade:
 
 def _unscored(match: Match, config: RewardConfig, why: str) -> MatchScore:
     """A match that infrastructure kept from being scored."""
-    programs = _programs(match, config)
+    programs = [config.program(match.problem, code).source for code in match.codes]
     return MatchScore(
         match.problem.problem_id,
         tuple(CodeScore(None, None, source) for source in programs),

@@ -103,7 +103,7 @@ class ShardedArena(Arena):
     def _play(self, games: Sequence[Game], config: RewardConfig) -> list[MatchScore]:
         return self._split("play", config, games, [game.match.problem for game in games], _packed)
 
-    def _graded(self, config: RewardConfig, items: Sequence[Graded]) -> list[list[Grade]]:
+    def _graded(self, items: Sequence[Graded], config: RewardConfig) -> list[list[Grade]]:
         return self._split("grade", config, items, [problem for problem, _, _ in items], list)
 
     def _split(
@@ -175,19 +175,15 @@ class _Shard:
         """`method`: play or grade. Raises what `Arena._play` and `Arena._graded` raise."""
         arena = self._arena
         arena._limits.learn(found)
-        work: Callable[[Sequence[Any]], list[Any]] = partial(arena._graded, config)
-        if method == "play":
-            work = partial(_played, arena, config)
+        work: Callable[[Sequence[Any]], list[Any]] = partial(
+            arena._play if method == "play" else arena._graded, config=config
+        )
         results: Sequence[Any | SandboxError] = apart(arena.sandbox, work, items) if self._is_apart else work(items)
         problems = [item.match.problem if method == "play" else item[0] for item in items]
         return _Answer(results, arena.seconds if method == "play" else {}, arena._limits.found(problems))
 
     def close(self) -> None:
         self._arena.close()
-
-
-def _played(arena: Arena, config: RewardConfig, games: Sequence[Game]) -> list[MatchScore]:
-    return arena._play(games, config)
 
 
 def _packed(games: Sequence[Game]) -> list[Game]:

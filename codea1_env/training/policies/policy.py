@@ -89,8 +89,9 @@ class Policy(ABC):
 
     def metrics(self) -> dict[str, float]:
         """Of the round so far."""
+        measured = self.measured()  # first: one in other processes tells the seconds, too
         seconds = {f"seconds_{part}": value for part, value in self._seconds.items()}
-        return {**self._described, **self.measured(), **seconds, TOKENS: float(self._sampled)}
+        return {**self._described, **measured, **seconds, TOKENS: float(self._sampled)}
 
     @abstractmethod
     def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:

@@ -22,7 +22,7 @@ from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.sandbox.ray_cluster import joined
 from codea1_env.training.advantages import Advantages
 from codea1_env.training.losses import Loss
-from codea1_env.training.policies.policy import TOKENS, Policy
+from codea1_env.training.policies.policy import Policy
 from codea1_env.training.policies.ray_seats import RankPlace, SeatActor, failure
 from codea1_env.training.run.run_dir import FAILURE, Run
 from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens
@@ -154,11 +154,6 @@ class RemotePolicy(Policy):
         self._seconds["learning"] = told.pop("seconds_learning")
         del told["seconds_generating"]  # is measured here, with the way there
         return told
-
-    def metrics(self) -> dict[str, float]:
-        measured = self.measured()  # first: it tells the seconds, too
-        seconds = {f"seconds_{part}": value for part, value in self._seconds.items()}
-        return {**self._described, **measured, **seconds, TOKENS: float(self._sampled)}
 
     def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
         (found,) = self._ranks.wait([self._ranks.actors[0].answer.remote(None, prompts, n, how)])

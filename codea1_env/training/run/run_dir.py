@@ -61,7 +61,6 @@ class Run:
         self.engine = arguments.engine
         self.ray_address = arguments.ray_address
         self._tester = arguments.tester
-        self._recipe = arguments.recipe
         self.recipe = arguments.recipe
         self.seats = tuple(seats)
         self.held_out = tuple(held_out)
@@ -241,7 +240,7 @@ class Run:
                 "resumed under other conditions (%s): the run continues, but not to the same bits",
                 "; ".join(others),
             )
-        told = {"recipe": self._recipe, "seed": self.seed, "engine": self.engine}
+        told = {"recipe": self.recipe, "seed": self.seed, "engine": self.engine}
         self._configuration = told | {"preset": self.preset.to_dict()}
         if self._tester:
             self._configuration |= {"tester": str(self._tester), "tester_weights": self._tester_weights(before)}

@@ -115,11 +115,17 @@ class Progress(Closing):
             self._stream.write(f"\r\x1b[K{self._line(now - self._began)}{'  ' + self.note if self.note else ''}")
             self._stream.flush()
 
-    def over(self, items: Iterable[Item], size: Callable[[Item], float] = lambda item: 1) -> Iterator[Item]:
-        """The items; each counts, by its `size`, when the next one is asked for."""
+    def over(self, items: Iterable[Item]) -> Iterator[Item]:
+        """The items; each counts when the next one is asked for."""
         for item in items:
             yield item
-            self.advance(size(item))
+            self.advance()
+
+    def read(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The lines; each counts, by its kB, when the next one is asked for."""
+        for line in lines:
+            yield line
+            self.advance(len(line) / 1e3)
 
     def say(self, message: str) -> None:
         """A line of its own, which stays."""

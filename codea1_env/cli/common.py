@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 from codea1_env.checks import json_object
 from codea1_env.errors import ConfigurationError
+from codea1_env.problems import Problem, read_problems
 from codea1_env.records.journal import Journal
 from codea1_env.sandbox import BACKENDS
 from codea1_env.terminal import Parser
@@ -95,6 +96,15 @@ def require_file(name: str, path: Path) -> None:
     """Raise ConfigurationError unless there is a file to read. `name`: of the argument."""
     if not path.is_file():
         raise ConfigurationError(f"{name} must be a file, got {path}{' (a directory)' if path.is_dir() else ''}")
+
+
+def problems_in(name: str, path: Path) -> list[Problem]:
+    """Those of a problem file, at least one. Raises ConfigurationError and what reading raises."""
+    require_file(name, path)
+    problems = read_problems(path)
+    if not problems:
+        raise ConfigurationError(f"{name} must hold a problem, got none in {path}")
+    return problems
 
 
 def require_place(name: str, path: Path, *others: Path | None) -> None:

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from codea1_env.cli.common import require_file
+from codea1_env.cli.common import problems_in
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.search_tester import SearchTester
 from codea1_env.evaluation.wrong_programs import read_programs
@@ -34,7 +34,7 @@ from codea1_env.players.player import Request, TesterRequest
 from codea1_env.players.prompts import DEFAULT, design_names, find_prompts, text_digest
 from codea1_env.players.scripted import CODERS, TESTERS
 from codea1_env.players.templates import Messages, Prompts
-from codea1_env.problems import Problem, bundled_problems, read_problems
+from codea1_env.problems import Problem, bundled_problems
 from codea1_env.records.matches import read_match
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
@@ -273,10 +273,4 @@ def add_game(parser: argparse.ArgumentParser) -> None:
 
 def problems_of(options: argparse.Namespace) -> Sequence[Problem]:
     """Those of `--problems`, at least one. Raises ConfigurationError and what reading raises."""
-    if not options.problems:
-        return bundled_problems()
-    require_file("--problems", options.problems)
-    problems = read_problems(options.problems)
-    if not problems:
-        raise ConfigurationError(f"--problems must hold a problem, got none in {options.problems}")
-    return problems
+    return problems_in("--problems", options.problems) if options.problems else bundled_problems()

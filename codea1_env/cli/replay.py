@@ -62,8 +62,7 @@ def _replay(options: argparse.Namespace) -> int:
         open_sandbox(options.sandbox) as sandbox,
         Progress(sys.stderr, "kB", kilobytes) as progress,
     ):
-        sized = progress.over(lines, lambda line: len(line) / 1e3)
-        for each in replay(read_recording(sized, cut.append), sandbox):
+        for each in replay(read_recording(progress.read(lines), cut.append), sandbox):
             if not each.recorded.rewards.is_whole:
                 unscored += 1
                 continue

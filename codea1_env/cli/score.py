@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env.checks import require
@@ -33,6 +34,11 @@ from codea1_env.rewards.code_a1 import CODER_REWARDS, TESTER_REWARDS, RewardConf
 from codea1_env.terminal import Progress
 from codea1_env.whole_files import whole_file
 
+_OF_REWARDS = (
+    "alpha", "suite_size", "fidelity", "trim", "tester_reward", "tester_reward_args", "coder_reward",
+    "coder_reward_args", "accept", "accept_args", "compare", "time_limit", "memory_mb", "coder_tests", "oracle",
+)  # fmt: skip
+"""Arguments that are fields of RewardConfig."""
 _PARTS = 256
 """Of a Mistake Book that begins in an empty directory."""
 DESCRIPTION = "Score recorded outputs of any LLMs: every suite against its program, both seats' rewards."
@@ -129,23 +135,7 @@ def _score(options: argparse.Namespace) -> int:
         require(is_book, "--book", "be a file, the directory of a book or an empty one", str(options.book))
     elif options.book is not None:
         require_place("--book", options.book, options.input, options.output, partial)
-    config = RewardConfig(
-        alpha=options.alpha,
-        suite_size=options.suite_size,
-        fidelity=options.fidelity,
-        trim=options.trim,
-        tester_reward=options.tester_reward,
-        tester_reward_args=options.tester_reward_args,
-        coder_reward=options.coder_reward,
-        coder_reward_args=options.coder_reward_args,
-        accept=options.accept,
-        accept_args=options.accept_args,
-        compare=options.compare,
-        time_limit=options.time_limit,
-        memory_mb=options.memory_mb,
-        coder_tests=options.coder_tests,
-        oracle=options.oracle,
-    )
+    config = RewardConfig(**{name: getattr(options, name) for name in _OF_REWARDS})
     config.require_parts()  # one that cannot be loaded is an error of the command's, not of each line
     usual = RewardConfig()
     weighs = options.tester_reward not in TESTER_REWARDS or options.tester_reward == usual.tester_reward
@@ -178,8 +168,7 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
         say_going_on(journal)
         kilobytes = os.fstat(source.fileno()).st_size / 1e3
         with Progress(sys.stderr, "kB", kilobytes) as progress:
-            source_lines = progress.over(source, lambda line: len(line) / 1e3)
-            for scored in score_onwards(source_lines, plan, journal, book):
+            for scored in score_onwards(progress.read(source), plan, journal, book):
                 lines, verdicts, failed = lines + 1, verdicts + scored.verdicts, failed + bool(scored.error)
                 suites += scored.suites
                 unreadable += scored.unreadable
@@ -199,18 +188,14 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
     lost = f"; {_lines(failed)} could not be scored" if failed else ""
     say(f"{_lines(lines)}, {verdicts} verdicts in {time.monotonic() - began:.1f} s; wrote {options.output}{lost}")
     if 2 * len(unreadable) > suites:
-        counts = Counter(reason for reasons in unreadable for reason in reasons).most_common(5)
         say(
-            f"{len(unreadable)} of {suites} suites hold no readable test; they hold "
-            f"{', '.join(f'{reason} ({count})' for reason, count in counts)}. The output lists them in `reason` and "
-            "`ignored`; docs/command-line.md says what a test is"
+            f"{len(unreadable)} of {suites} suites hold no readable test; they hold {_commonest(unreadable)}. The "
+            "output lists them in `reason` and `ignored`; docs/command-line.md says what a test is"
         )
     if denied:
-        kinds = Counter(note for notes in denied for note in notes).most_common(5)
         say(
-            f"{len(denied)} of {programs} programs were denied something by the sandbox: "
-            f"{', '.join(f'{kind} ({count})' for kind, count in kinds)}. The output lists them in `denied`; "
-            "docs/sandbox.md says what a program may use"
+            f"{len(denied)} of {programs} programs were denied something by the sandbox: {_commonest(denied)}. The "
+            "output lists them in `denied`; docs/sandbox.md says what a program may use"
         )
     return 1 if failed else 0
 
@@ -226,6 +211,11 @@ def _book(path: Path) -> MistakeBook:
 
 def _lines(count: int) -> str:
     return f"{count} line{'' if count == 1 else 's'}"
+
+
+def _commonest(notes: Sequence[tuple[str, ...]]) -> str:
+    counts = Counter(note for each in notes for note in each).most_common(5)
+    return ", ".join(f"{note} ({count})" for note, count in counts)
 
 
 def _finish(options: argparse.Namespace, journal: Journal, book: MistakeBook | None) -> None:

@@ -68,7 +68,7 @@ def _view_of(path: Path, options: argparse.Namespace) -> int:
             sandbox = open_sandbox(options.sandbox or "local")
             stack.callback(sandbox.close)
         progress = stack.enter_context(Progress(sys.stderr, "kB"))
-        games = read_games(path, options.limit, sandbox, lambda lines: progress.over(lines, _kilobytes))
+        games = read_games(path, options.limit, sandbox, progress.read)
         page = page_of(name, games)
         page.save(output)
     if games.unjudged:
@@ -80,7 +80,3 @@ def _view_of(path: Path, options: argparse.Namespace) -> int:
     if options.open and not webbrowser.open(address):
         say("no browser could be started here; open the address above in one")
     return 0
-
-
-def _kilobytes(line: bytes) -> float:
-    return len(line) / 1e3

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codea1_env.cli.common import DONE, Commands, add_command, require_file, require_place, say
-from codea1_env.errors import ConfigurationError
+from codea1_env.cli.common import DONE, Commands, add_command, problems_in, require_place, say
 from codea1_env.problems.data_card import data_card
-from codea1_env.problems.jsonl import read_problems
 from codea1_env.whole_files import write_whole
 
 _EPILOG = """\
@@ -34,11 +32,7 @@ def add_card(actions: Commands) -> None:
 
 
 def _card(options: argparse.Namespace) -> int:
-    require_file("FILE.jsonl", options.file)
-    problems = read_problems(options.file)
-    if not problems:
-        raise ConfigurationError(f"FILE.jsonl must hold at least one problem, got none in {options.file}")
-    text = data_card(problems, options.file.name)
+    text = data_card(problems_in("FILE.jsonl", options.file), options.file.name)
     if options.output is None:
         print(text, end="")
         return DONE

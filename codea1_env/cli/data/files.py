@@ -158,7 +158,7 @@ def _check(options: argparse.Namespace) -> int:
             counts.update(["without mutants"] * (bool(checked.tester) and not checked.problem.mutants))
             progress.advance()
     if not counts:
-        raise ConfigurationError(f"FILE.jsonl must hold at least one problem, got none in {options.file}")
+        raise ConfigurationError(f"FILE.jsonl must hold a problem, got none in {options.file}")
     lacking = f"{counts['without mutants']} measure no tester, because they have no mutants"
     scripts = f"; {counts['by script']} more are judged by their test scripts alone, unsealed" * bool(
         counts["by script"]

@@ -18,10 +18,11 @@ class Panel:
     title: str
     text: str
     """One sentence: what to look for."""
-    kind: str
-    seat: str
     curves: tuple[tuple[str, str], ...]
     """(name of the metric, label)."""
+    kind: str = "round"
+    """Of the records that have them."""
+    seat: str = ""
     is_share: bool = True
     """The axis is [0, 1] unless the numbers leave it."""
 
@@ -64,17 +65,17 @@ def _seat_panels(seat: str) -> tuple[Panel, ...]:
         Panel(
             f"{seat}: entropy and truncation",
             "Entropy that falls to zero has stopped exploring; truncated responses cannot be right.",
-            "seat",
-            seat,
             (("entropy", "entropy, nats"), ("truncated", "truncated, share")),
+            kind="seat",
+            seat=seat,
             is_share=False,
         ),
         Panel(
             f"{seat}: distance from the base",
             "The estimate of the divergence from the base model, and the norm of the gradient.",
-            "seat",
-            seat,
             (("kl", "KL, nats a token"), ("grad_norm", "gradient norm")),
+            kind="seat",
+            seat=seat,
             is_share=False,
         ),
     )
@@ -87,26 +88,26 @@ CHAPTERS = (
             Panel(
                 "coder",
                 "No seat is paid for these, so they show whether the coder got better.",
-                "evaluation",
-                "coder",
                 (
                     ("hidden_pass_rate", "passes every hidden test"),
                     ("hidden_tests_passed", "hidden tests passed"),
                     ("golden_pass_rate", "passes every golden test"),
                     ("executes", "loads"),
                 ),
+                kind="evaluation",
+                seat="coder",
             ),
             Panel(
                 "tester",
                 "Against mutants of held-out references: whether its aim carries over to new questions.",
-                "evaluation",
-                "tester",
                 (
                     ("validity", "valid tests"),
                     ("kill_rate", "valid tests that kill"),
                     ("killed", "suites that kill"),
                     ("input_kill_rate", "inputs that kill"),
                 ),
+                kind="evaluation",
+                seat="tester",
             ),
         ),
     ),
@@ -116,8 +117,6 @@ CHAPTERS = (
             Panel(
                 "both seats",
                 "A gain of one seat is partly a loss of the other, so compare the held-out scores.",
-                "round",
-                "",
                 (
                     ("coder_reward", "coder, R_C"),
                     ("tester_reward", "tester, R_T, all suites"),
@@ -127,8 +126,6 @@ CHAPTERS = (
             Panel(
                 "what the tester is paid for",
                 "R_T is the sum of the first two minus the third.",
-                "round",
-                "",
                 (
                     ("paid_validity", "for validity"),
                     ("paid_adversarial", "for breaking the program"),
@@ -139,8 +136,6 @@ CHAPTERS = (
                 "what the coder is paid for",
                 "Share of new and of replayed tests passed, of programs that load, and of programs that the sandbox "
                 "denied something.",
-                "round",
-                "",
                 (
                     ("passed_new", "new tests passed"),
                     ("replays_failed", "replays failed"),
@@ -151,8 +146,6 @@ CHAPTERS = (
             Panel(
                 "tests",
                 "Share of K asserts that are valid as written, and that their program fails.",
-                "round",
-                "",
                 (("valid_tests", "valid"), ("killing_tests", "killing")),
             ),
         ),
@@ -164,22 +157,16 @@ CHAPTERS = (
                 "effective alpha",
                 "What group normalisation leaves of alpha, and how much of the tester's advantages validity makes: "
                 "at 1, aiming pays nothing.",
-                "round",
-                "",
                 (("effective_alpha", "effective alpha"), ("validity_signal", "signal due to validity")),
             ),
             Panel(
                 "groups that teach nothing",
                 "All rewards of a group are equal, so no row has an advantage.",
-                "round",
-                "",
                 (("coder_zero_groups", "coder"), ("tester_zero_groups", "tester")),
             ),
             Panel(
                 "tests that say little",
                 "Trivial: no program that met the test fails it. Vacuous: it claims nothing of the program.",
-                "round",
-                "",
                 (
                     ("trivial_tests", "trivial"),
                     ("vacuous_tests", "vacuous"),
@@ -191,16 +178,14 @@ CHAPTERS = (
                 "collusion gap",
                 "Reward minus hidden tests passed, on the same programs. If it rises, the seats please each other "
                 "without getting better.",
-                "round",
-                "",
                 (("collusion_gap", "gap"), ("hidden_tests_passed", "hidden tests passed")),
             ),
             Panel(
                 "regressions",
                 "Of the held-out hidden tests that were once passed, those that fail now.",
-                "evaluation",
-                "coder",
                 (("regression_rate", "regression rate"),),
+                kind="evaluation",
+                seat="coder",
             ),
             *_seat_panels("coder"),
             *_seat_panels("tester"),
@@ -210,12 +195,10 @@ CHAPTERS = (
     Chapter(
         "Mistake Book",
         (
-            Panel("growth", "Tests in the book after each round.", "round", "", (("book", "tests"),), is_share=False),
+            Panel("growth", "Tests in the book after each round.", (("book", "tests"),), is_share=False),
             Panel(
                 "use",
                 "How often a question had tests to replay, and how many of those still fail.",
-                "round",
-                "",
                 (("book_hit_rate", "questions with replays"), ("replays_failed", "replays failed")),
             ),
         ),

@@ -149,7 +149,8 @@ def _check(look: ast.expr, entry_point: str, *, is_one: bool, max_depth: int) ->
     negated = any(isinstance(node, ast.Not) for part in _of_the_whole(claim) for node in ast.iter_child_nodes(part))
     if len(deciding) > 1 or negated or not all(isinstance(node, ast.Compare) for node in deciding):
         raise Rejected(Reason.OPERATOR)
-    if is_one and any(map(_is_wrapped, _gone_through(claim))):
+    displays = [each for each in _gone_through(claim) if isinstance(each, ast.List | ast.Tuple | ast.Set | ast.Dict)]
+    if is_one and any(grammar.mentions(each, RETURNED) for each in displays):
         raise Rejected(Reason.WRAPPED_CALL)  # a comprehension of one item would be an `and` in disguise
     check_code(look, entry_point, (frozenset((RETURNED,)),), 2 * max_depth, LOOKED)
 
@@ -169,8 +170,3 @@ def _gone_through(node: ast.AST) -> Iterator[ast.expr]:
             yield each.iter
         elif isinstance(each, ast.Call):
             yield from each.args
-
-
-def _is_wrapped(node: ast.expr) -> bool:
-    """Whether it is a display that holds what came back."""
-    return isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict) and grammar.mentions(node, RETURNED)

@@ -21,7 +21,7 @@ from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.displays import table
 from codea1_env.reading.wide.expanding import Replaced, bound_in, put
 
-_UNSURE = (ast.IfExp, ast.comprehension, ast.Lambda, ast.NamedExpr)
+_UNSURE = (ast.IfExp, ast.comprehension, ast.Lambda, ast.NamedExpr, ast.Or)
 """What may keep a call in it from being made once."""
 _CHANGED = " afterwards"
 """Behind a name, which no name has in it: what an argument of that name became."""
@@ -42,7 +42,8 @@ class Objects:
 
     def follow(self, expression: ast.expr) -> None:
         """Take the calls of an expression that was evaluated, in their order."""
-        called = None if self._is_class else {node.func.id for node in ast.walk(expression) if _is_bare(node)}  # type: ignore[attr-defined]
+        functions = [node.func for node in ast.walk(expression) if isinstance(node, ast.Call)]
+        called = None if self._is_class else {each.id for each in functions if isinstance(each, ast.Name)}
         for name in dict.fromkeys(self._named(expression)) if called is None or called else ():
             made = self._known(name) if called is None or name in called else None
             if made is not None and (
@@ -167,7 +168,7 @@ class Objects:
         calls = [node for node in _outermost(expression, name) if any(isinstance(e, ast.Call) for e in _spine(node))]
         if not calls:
             return
-        unsure = any(isinstance(node, _UNSURE) or _is_or(node) for node in ast.walk(expression))
+        unsure = any(isinstance(node, _UNSURE) for node in ast.walk(expression))
         try:
             after = None if unsure else self._after(name, calls)
         except Rejected:
@@ -220,21 +221,12 @@ def setting(target: ast.expr, value: ast.expr | None) -> ast.Call | None:
     return None
 
 
-def _is_bare(node: ast.AST) -> bool:
-    """Whether it is the call of a name."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-
-
 def _same(one: ast.expr, other: ast.expr | None) -> bool:
     return other is not None and questions.is_small(other) and ast.dump(one) == ast.dump(other)
 
 
 def _name_of(node: ast.expr) -> str:
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def _is_or(node: ast.AST) -> bool:
-    return isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
 
 
 def _spine(node: ast.expr) -> Iterator[ast.expr]:

@@ -105,13 +105,10 @@ def is_set(node: ast.Attribute) -> bool:
         node = node.value
     if not _is_history(node.value):
         return False
-    calls = node.value.func.body.value.elts  # type: ignore[attr-defined]
-    named = [call.args[0] for call in calls if isinstance(call, ast.Call) and _method(call) == "__setattr__"]
+    listed = node.value.func.body.value.elts  # type: ignore[attr-defined]
+    calls = [each for each in listed if isinstance(each, ast.Call)]
+    named = [call.args[0] for call in calls if getattr(call.func, "attr", "") == "__setattr__"]
     return any(isinstance(name, ast.Constant) and name.value == node.attr for name in named)
-
-
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def roots(node: ast.expr, entry_point: str) -> str:
@@ -127,16 +124,13 @@ def is_of_class(entry_point: str) -> bool:
 def is_made(node: ast.expr, entry_point: str) -> bool:
     """Whether an expression is an object of the class, new or after calls; or what a function returned, after calls."""
     if is_of_class(entry_point):
-        return _is_new(made_of(node), entry_point)
+        made = made_of(node)
+        return grammar.is_call(made, entry_point) or _is_by_class(made, entry_point)
     return _is_history(node) and grammar.is_call(made_of(node), entry_point)
 
 
-def _is_new(node: ast.expr, entry_point: str) -> bool:
-    """Whether it is made by the class, or by a method of the class itself: `C(5)`, `C.of(5)`."""
-    return grammar.is_call(node, entry_point) or _is_by_class(node, entry_point)
-
-
 def _is_by_class(node: ast.expr, entry_point: str) -> bool:
+    """Whether it is made by a method of the class itself: `C.of(5)`."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)):
             return name == entry_point and method not in _OF_DATA and not method.startswith("_")

@@ -29,7 +29,6 @@ from codea1_env.players.player import (
     generator_for,
     require_requests,
 )
-from codea1_env.problems.problem import Problem
 from codea1_env.reading.literals import tree_source
 from codea1_env.sandbox.protocol import Sandbox
 
@@ -59,7 +58,9 @@ class SearchTester:
         ]  # fmt: skip
 
     def _write(self, request: Request, generator: random.Random) -> str:
-        shown = _as_reference(request.problem, request.program)
+        shown = dataclasses.replace(
+            request.problem, reference_solution=request.program, hidden_tests=(), mutants=(), time_limit=None
+        )
         matrices = KillMatrices(self._judge, seed=generator.getrandbits(31), cache_mb=0)
         try:
             (matrix,) = matrices.of([shown])
@@ -69,10 +70,6 @@ class SearchTester:
         chosen = [matrix.inputs[place] for place in _strongest(matrix, tests, generator)]
         lines = [f"assert {each.call} == {tree_source(json.loads(each.expectation.value))}" for each in chosen]
         return "\n".join(["```python", *lines, "```"])
-
-
-def _as_reference(problem: Problem, program: str) -> Problem:
-    return dataclasses.replace(problem, reference_solution=program, hidden_tests=(), mutants=(), time_limit=None)
 
 
 def _strongest(matrix: KillMatrix, most: int, generator: random.Random) -> list[int]:

@@ -194,6 +194,7 @@ class OpenAIPlayer:
 
     def _complete(self, call: _Call, body: Mapping[str, object], tokens: int) -> list[ServedAnswer]:
         """What the server answers, in the first attempt that works."""
+        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
         failure: PlayerError | None = None
         wait_s = 0.0
         for attempt in range(1 + self._traffic.retries):
@@ -203,7 +204,7 @@ class OpenAIPlayer:
             passage = self._pace.enter(tokens, call.sleep)
             asked_s = None
             try:
-                answer = call.poster.post(body, self._headers(), self._traffic.timeout_s)
+                answer = call.poster.post(body, headers, self._traffic.timeout_s)
                 if answer.status == 200:
                     completions = read_completions(answer.body)
                     passage.tokens = completions.tokens or passage.tokens
@@ -241,9 +242,6 @@ class OpenAIPlayer:
         """What the server said, fit to be printed: short, without commands to terminals, without the key."""
         text = " ".join((text.replace(self._key, "***") if self._key else text).split())
         return self._url + " " + "".join(c if c.isprintable() else "?" for c in text)[:400]
-
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._key}"} if self._key else {}
 
 
 class _Call:

@@ -41,6 +41,7 @@ class RunOnPage:
 def page(shown_runs: Sequence[RunOnPage], made: str, *, refreshes: bool = False) -> str:
     """The whole page. `made`: date and time. `refreshes`: the browser asks for it again every few seconds."""
     runs = [each.run for each in shown_runs]
+    heading = runs[0].shown if len(runs) == 1 else f"{len(runs)} runs side by side"
     title = "codea1: " + ", ".join(run.shown for run in runs)
     sections = [*_sections(runs, shown_runs)]
     ways = "".join(f'<a href="#{anchor}">{text(name)}</a>' for anchor, name, _ in sections)
@@ -48,7 +49,7 @@ def page(shown_runs: Sequence[RunOnPage], made: str, *, refreshes: bool = False)
     live = " It is made anew every few seconds." if refreshes else ""
     return _document(
         title,
-        f"<header><h1>{text(_heading(runs))}</h1><p>Made {text(made)} by codea1 {text(__version__)}.{live}</p>"
+        f"<header><h1>{text(heading)}</h1><p>Made {text(made)} by codea1 {text(__version__)}.{live}</p>"
         f'<nav aria-label="sections">{ways}</nav></header><main>{body}</main>',
         refreshes=refreshes,
     )
@@ -72,13 +73,9 @@ def _document(title: str, body: str, *, refreshes: bool) -> str:
     )
 
 
-def _heading(runs: Sequence[RunRead]) -> str:
-    return runs[0].shown if len(runs) == 1 else f"{len(runs)} runs side by side"
-
-
 def _sections(runs: Sequence[RunRead], shown_runs: Sequence[RunOnPage]) -> Iterator[tuple[str, str, str]]:
     """(anchor, heading, HTML) of whatever there is something to say about."""
-    yield "runs", "The run" if len(runs) == 1 else "The runs", _about(runs)
+    yield "runs", "The run" if len(runs) == 1 else "The runs", f'<div class="cards">{"".join(map(_card, runs))}</div>'
     if final := _final(runs):
         yield "outcome", "Outcome", final
     for number, chapter in enumerate(CHAPTERS):
@@ -99,10 +96,6 @@ def _sections(runs: Sequence[RunRead], shown_runs: Sequence[RunOnPage]) -> Itera
         yield "time", "Where the time goes", times
     if configuration := _configuration(runs):
         yield "configuration", "Configuration", configuration
-
-
-def _about(runs: Sequence[RunRead]) -> str:
-    return '<div class="cards">' + "".join(map(_card, runs)) + "</div>"
 
 
 def _card(run: RunRead) -> str:

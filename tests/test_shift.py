@@ -12,13 +12,28 @@ import numpy as np
 import pytest
 
 from codea1_env.configuration.presets import load_preset
-from codea1_env.problems.families.bands import BandQuestion
-from codea1_env.problems.families.shift import RULES, shift_problems, shift_questions, slipped, slips, written
+from codea1_env.problems.families.bands import OFF_BY_ONE, BandQuestion
+from codea1_env.problems.families.shift import RULES, shift_problems, shift_questions, slipped, written
 from codea1_env.training.models import corpora, warm_start
 
 ROOT = Path(__file__).parents[1]
 
 QUESTIONS = shift_questions("train", 40, seed=3)
+
+
+def slips(reference: str, program: str) -> tuple[int, ...] | None:
+    """At which places a program slips; None where it is not the reference with slips alone. Nothing is run."""
+    lines, wanted = program.strip().splitlines(), reference.strip().splitlines()
+    if len(lines) != len(wanted):
+        return None
+    places = []
+    for place, (line, right) in enumerate(zip(lines, wanted, strict=True)):
+        if line != right:
+            comparison = right.split()[2] if right.startswith("    if x ") else ""
+            if line != right.replace(f" {comparison} ", f" {OFF_BY_ONE.get(comparison)} ", 1):
+                return None
+            places.append(place - 1)
+    return tuple(places)
 
 
 @pytest.fixture(scope="module")

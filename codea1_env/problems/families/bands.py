@@ -12,7 +12,6 @@ executed here; what a program of the family returns is worked out from its rules
 
 from __future__ import annotations
 
-import ast
 import functools
 import itertools
 import random
@@ -69,13 +68,6 @@ class Rule:
     phrase: str = ""
     """The question's words for the comparison; empty for a rule that the question does not have."""
 
-    def holds(self, x: int) -> bool:
-        if self.comparison in ("<", "<="):
-            return x < self.threshold or (self.comparison == "<=" and x == self.threshold)
-        if self.comparison in (">", ">="):
-            return x > self.threshold or (self.comparison == ">=" and x == self.threshold)
-        return x == self.threshold
-
     @property
     def inputs(self) -> range:
         """Those of the 100 for which it holds."""
@@ -95,11 +87,6 @@ class BandQuestion:
     rules: Rules
     otherwise: int
     """0 to 99."""
-
-    @property
-    def phrases(self) -> tuple[str, ...]:
-        """What the split goes by."""
-        return tuple(rule.phrase for rule in self.rules)
 
     @property
     def question(self) -> str:
@@ -124,10 +111,6 @@ class BandQuestion:
         """Python source of a function with these rules and the question's name and last value."""
         lines = "".join(f"    if x {rule.comparison} {rule.threshold}: return {rule.value}\n" for rule in rules)
         return f"def {self.entry_point}(x):\n{lines}    return {self.otherwise}\n"
-
-    def returned(self, rules: Rules, x: int) -> int:
-        """What a program with these rules returns for `x`."""
-        return next((rule.value for rule in rules if rule.holds(x)), self.otherwise)
 
     def table(self, rules: Rules) -> tuple[int, ...]:
         """What a program with these rules returns for each of the 100 inputs."""
@@ -175,11 +158,8 @@ class BandQuestion:
     def problem(self, problem_id: str, rng: random.Random, golden_edge: float) -> Problem:
         table = self.table(self.rules)
         golden = self.golden_inputs(rng, golden_edge)
-        survivors = [
-            self.program(rules)
-            for rules in self.mutants(rng).values()
-            if all(self.returned(rules, x) == table[x] for x in golden)
-        ]
+        wrong = [(rules, self.table(rules)) for rules in self.mutants(rng).values()]
+        survivors = [self.program(rules) for rules, found in wrong if all(found[x] == table[x] for x in golden)]
         rng.shuffle(survivors)  # so that the first of them are of no kind in particular
         return Problem(
             problem_id=problem_id,
@@ -212,24 +192,6 @@ def misread(threshold: int, rng: random.Random) -> int:
         return ones * 10 + tens
     step = rng.choice((-1, 1)) if rng.random() < 0.5 else rng.choice((-10, 10))
     return threshold + step if 0 <= threshold + step < DOMAIN else threshold - step
-
-
-def bug_kind(reference: str, mutant: str) -> BugKind:
-    """Which kind of bug a mutant of this family has. For programs made here: both are read, and nothing is run."""
-    compared, wanted = _guards(mutant), _guards(reference)
-    if any(comparison == "Eq" for comparison, _ in compared):
-        return "spur"
-    return "thr" if [k for _, k in compared] != [k for _, k in wanted] else "cmp"
-
-
-def guard_constants(program: str) -> tuple[int, ...]:
-    """The numbers that a program of this family compares its input with, in order."""
-    return tuple(constant for _, constant in _guards(program))
-
-
-def _guards(program: str) -> list[tuple[str, int]]:
-    compared = [node for node in ast.walk(ast.parse(program)) if isinstance(node, ast.Compare)]
-    return [(type(node.ops[0]).__name__, ast.literal_eval(node.comparators[0])) for node in compared]
 
 
 def band_questions(split: Split, count: int, seed: int, lengths: Sequence[int] = (2, 2, 3)) -> tuple[BandQuestion, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from codea1_env.problems.families.bands import OFF_BY_ONE, BandQuestion, Rules, Split, band_questions, off_by_one
+from codea1_env.problems.families.bands import BandQuestion, Rules, Split, band_questions, off_by_one
 from codea1_env.problems.problem import Problem
 
 RULES = 3
@@ -39,21 +39,6 @@ def written(question: BandQuestion, rng: random.Random, rate: float, strength: f
         if rng.random() < (rate * (1 - strength) if places else rate):
             places += (place,)
     return slipped(question, places)
-
-
-def slips(reference: str, program: str) -> tuple[int, ...] | None:
-    """At which places a program slips; None where it is not the reference with slips alone. Nothing is run."""
-    lines, wanted = program.strip().splitlines(), reference.strip().splitlines()
-    if len(lines) != len(wanted):
-        return None
-    places = []
-    for place, (line, right) in enumerate(zip(lines, wanted, strict=True)):
-        if line != right:
-            comparison = right.split()[2] if right.startswith("    if x ") else ""
-            if line != right.replace(f" {comparison} ", f" {OFF_BY_ONE.get(comparison)} ", 1):
-                return None
-            places.append(place - 1)
-    return tuple(places)
 
 
 def shift_problems(split: Split, count: int, seed: int, golden_edge: float = 0.0) -> tuple[Problem, ...]:

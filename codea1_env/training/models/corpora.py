@@ -178,7 +178,8 @@ def _band_suite(question: BandQuestion, rng: random.Random, habits: Habits, test
     is_edge = rng.random() < habits.edge_share
     constants = [*question.thresholds, *(rule.threshold for rule in shown or ())]
     table = question.table(question.rules)
-    breaking = [x for x in constants if shown is not None and question.returned(shown, x) != table[x]]
+    broken = table if shown is None else question.table(shown)
+    breaking = [x for x in constants if broken[x] != table[x]]
     inputs: list[int] = []
     while len(inputs) < tests:
         if not is_edge:

@@ -5,8 +5,10 @@ And the check against evaluation sets that every import makes.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ import pytest
 from codea1_env.cli import main
 from codea1_env.judging.problems.importing import import_drafts
 from codea1_env.problems import Problem, TestCase, read_problems
-from codea1_env.problems.contamination import Contamination, known_set
+from codea1_env.problems.contamination import _KINDS, Contamination, _marks
 from codea1_env.problems.sources import Draft, Unreadable, find_source
 from codea1_env.problems.sources.rows import local_rows
 from codea1_env.sandbox import LocalSandbox
@@ -227,6 +229,20 @@ def test_a_set_that_is_for_evaluation_is_not_compared_with_itself() -> None:
         "mbppplus",
     }
     assert not any(find_source(name).is_for_evaluation for name in ("mbpp", "leetcode", "kodcode-v1", "apps"))
+
+
+def known_set(name: str, problems: Iterable[Problem]) -> dict[str, str]:
+    """The line of `evaluation_marks.jsonl` for a set: every reference, and a quarter of the runs of words."""
+    packed: dict[str, set[str]] = {kind: set() for kind in _KINDS}
+    for problem in problems:
+        marks = list(_marks(problem))
+        runs = [mark for mark in marks if mark.startswith("words")]
+        packed["words"].update(mark for mark in runs if len(runs) < 4 or int(mark.removeprefix("words")[0], 16) < 4)
+        packed["reference"].update(mark for mark in marks if mark not in runs)
+    digests = {kind: sorted(mark.removeprefix(kind) for mark in of_kind) for kind, of_kind in packed.items()}
+    return {"name": name} | {
+        kind: base64.b64encode(bytes.fromhex("".join(of_kind))).decode() for kind, of_kind in digests.items()
+    }
 
 
 def test_digests_of_a_quarter_of_the_runs_find_a_copied_passage() -> None:

@@ -63,20 +63,6 @@ class Contamination:
         return ""
 
 
-def known_set(name: str, problems: Iterable[Problem]) -> dict[str, str]:
-    """The line of `evaluation_marks.jsonl` for a set: every reference, and a quarter of the runs of words."""
-    packed: dict[str, set[str]] = {kind: set() for kind in _KINDS}
-    for problem in problems:
-        marks = list(_marks(problem))
-        runs = [mark for mark in marks if mark.startswith("words")]
-        packed["words"].update(mark for mark in runs if len(runs) < 4 or int(mark.removeprefix("words")[0], 16) < 4)
-        packed["reference"].update(mark for mark in marks if mark not in runs)
-    digests = {kind: sorted(mark.removeprefix(kind) for mark in of_kind) for kind, of_kind in packed.items()}
-    return {"name": name} | {
-        kind: base64.b64encode(bytes.fromhex("".join(of_kind))).decode() for kind, of_kind in digests.items()
-    }
-
-
 def _known_sets() -> list[dict[str, str]]:
     lines = resources.files("codea1_env.problems").joinpath("evaluation_marks.jsonl").read_text("ascii")
     return [json.loads(line) for line in lines.splitlines()]

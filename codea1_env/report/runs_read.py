@@ -6,7 +6,7 @@ Does not promise that two numbers are of the same moment: a run may be writing m
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -192,15 +192,7 @@ def _config(file: Path, notes: list[str]) -> Mapping[str, Any]:
     if not file.exists():
         notes.append(f"{file.name} is missing: nothing is known of the configuration")
         return {}
-    try:
-        config = read_yaml(file, "a run's configuration")
-    except ConfigurationError as error:
-        notes.append(f"{file.name} cannot be read: {error}")
-        return {}
-    if not isinstance(config, Mapping):
-        notes.append(f"{file.name} must be a mapping, got {type(config).__name__}")
-        return {}
-    return config
+    return _mapping(file, lambda: read_yaml(file, "a run's configuration"), "a mapping", notes)
 
 
 def _records(file: Path, notes: list[str]) -> Iterator[MetricsLine]:
@@ -256,15 +248,17 @@ def _is_finite(value: float) -> bool:
 
 def _json_object(file: Path, notes: list[str]) -> Mapping[str, Any]:
     text = _text(file)
-    if not text:
-        return {}
+    return _mapping(file, lambda: json.loads(text), "an object", notes) if text else {}
+
+
+def _mapping(file: Path, read: Callable[[], object], must: str, notes: list[str]) -> Mapping[str, Any]:
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        content = read()
+    except (ConfigurationError, ValueError, RecursionError) as error:
         notes.append(f"{file.name} cannot be read: {error}")
         return {}
-    if not isinstance(content, dict):
-        notes.append(f"{file.name} must be an object, got {type(content).__name__}")
+    if not isinstance(content, Mapping):
+        notes.append(f"{file.name} must be {must}, got {type(content).__name__}")
         return {}
     return content
 

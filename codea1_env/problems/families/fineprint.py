@@ -202,11 +202,8 @@ def fineprint_problems(
     return tuple(problems)
 
 
-def fineprint_words_problems(
-    split: Split, count: int, seed: int, golden_edge: float = 0.0, *, lengths: Sequence[int] = ONE_OR_TWO
-) -> tuple[Problem, ...]:
-    """The same on words."""
-    return fineprint_problems(split, count, seed, golden_edge, material=WORDS, lengths=lengths)
+fineprint_words_problems = functools.partial(fineprint_problems, material=WORDS)
+"""The same on words."""
 
 
 FAMILY_OF = {"numbers": "fineprint", "words": "fineprint_words"}

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from codea1_env.errors import ConfigurationError, PlayerError
+from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.at_once import ROOM, SEEN, TILE, default_slots, slots_of, up
 from codea1_env.language_models.base import give_back
@@ -23,13 +23,11 @@ from codea1_env.language_models.loading import LanguageModel
 from codea1_env.language_models.lora import Adapter, Beside
 from codea1_env.language_models.replayed import ReplayedGraph
 from codea1_env.language_models.rollouts import (
-    AnswerEnd,
     Completion,
-    Finish,
+    GrowingAnswer,
     RolloutEngine,
     RolloutRequest,
     RolloutSampling,
-    Uniforms,
 )
 
 with extra("train", "language models on CPUs need"):
@@ -41,23 +39,6 @@ SHARED_AT_LEAST = 16
 """Tokens that a prompt must share with the one before, to be read from there."""
 SHORTEST = 1024
 """Tokens up to which all rows grow in one batch; the next ones have at most twice as many each."""
-
-
-@dataclass(slots=True)
-class _GrowingRow:
-    """One answer while it grows."""
-
-    request: RolloutRequest
-    uniforms: Uniforms
-    ending: AnswerEnd
-    tokens: list[int] = field(default_factory=list)
-    log_probs: list[float] = field(default_factory=list)
-    finish: Finish | None = None
-
-    @property
-    def length(self) -> int:
-        """Tokens whose keys and values are known once the last token is read."""
-        return len(self.request.prompt) + len(self.tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +70,7 @@ class ContinuousEngine(RolloutEngine):
         """As `RolloutEngine`. Raises ConfigurationError for a prompt that leaves no room, PlayerError for a model whose
         numbers are no numbers."""
         self._require_room(requests, sampling)
-        rows = [
-            [_GrowingRow(one, Uniforms(one.key, k), AnswerEnd.of(one, sampling)) for k in range(one.samples)]
-            for one in requests
-        ]
+        rows = [[GrowingAnswer.of(one, sample, sampling) for sample in range(one.samples)] for one in requests]
         self.model.base.pack()
         names = sorted({request.adapter for request in requests} - {""})
         dtype = self.model.base.dtype
@@ -102,7 +80,7 @@ class ContinuousEngine(RolloutEngine):
         with torch.no_grad():
             for waiting in _by_length(rows, sampling.max_tokens):
                 _RowsInSlots(self, beside, places, sampling, waiting).run()
-        return [[_completion(row) for row in group] for group in rows]
+        return [[row.completion() for row in group] for group in rows]
 
     def _require_room(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> None:
         for request in requests:
@@ -131,14 +109,14 @@ class ContinuousEngine(RolloutEngine):
             self._cache = None
             give_back()
 
-    def ends(self, ending: AnswerEnd, tokens: Sequence[int]) -> bool:
-        """Whether an answer ends with the last of these tokens, though the model goes on."""
-        token = tokens[-1]
+    def said(self, tokens: Sequence[int]) -> str:
+        """What tokens say; of one alone it is remembered."""
+        if len(tokens) > 1:
+            return str(self.model.tokenizer.decode(tokens, skip_special_tokens=True))
+        (token,) = tokens
         if token not in self._pieces:
             self._pieces[token] = self.model.tokenizer.decode([token])
-        if not any(mark in self._pieces[token] for mark in ending.marks):
-            return False
-        return ending.is_reached(self.model.tokenizer.decode(tokens, skip_special_tokens=True))
+        return self._pieces[token]
 
     @property
     def slots(self) -> int:
@@ -154,10 +132,11 @@ class _RowsInSlots:
         beside: Beside,
         places: Mapping[str, int],
         sampling: RolloutSampling,
-        waiting: deque[_GrowingRow],
+        waiting: deque[GrowingAnswer],
     ) -> None:
         """`places`: of the adapters in `beside`, by name."""
         self._engine, self._base, self._beside = engine, engine.model.base, beside
+        self._ends = engine.model.ends
         self._places, self._sampling, self._waiting = places, sampling, waiting
         longest = max((len(row.request.prompt) for row in waiting), default=0) + sampling.max_tokens
         kind = self._base.device.type
@@ -165,7 +144,7 @@ class _RowsInSlots:
         self._slots = slots_of(kind, engine.slots, len(waiting), longest)
         self._cache = engine.cache(up(self._slots, self._tile), up(longest, self._seen))
         self._replayed = ReplayedGraph(self._decode) if kind == "cuda" else None
-        self._rows: list[_GrowingRow] = []
+        self._rows: list[GrowingAnswer] = []
         self._last: _ReadPrompt | None = None
 
     def run(self) -> None:
@@ -182,7 +161,7 @@ class _RowsInSlots:
             read = self._read(row.request)
             uniform = torch.tensor([row.uniforms.next()], dtype=torch.float64)
             drawn = draw(read.logits[None], uniform, self._sampling.temperature, self._sampling.top_p)
-            self._append(row, int(drawn.tokens[0]), float(drawn.log_probs[0]))
+            row.append(int(drawn.tokens[0]), float(drawn.log_probs[0]), self._ends, self._engine.said)
             if row.finish is None:
                 self._cache[:, :, len(self._rows), :, : len(read.prompt)] = read.cache
                 self._rows.append(row)
@@ -243,7 +222,7 @@ class _RowsInSlots:
         uniforms = torch.tensor([row.uniforms.next() for row in rows], dtype=torch.float64)
         drawn = draw(logits, uniforms, self._sampling.temperature, self._sampling.top_p)
         for row, token, log_prob in zip(rows, drawn.tokens.tolist(), drawn.log_probs.tolist(), strict=True):
-            self._append(row, token, log_prob)
+            row.append(token, log_prob, self._ends, self._engine.said)
         for slot in reversed(range(count)):
             if rows[slot].finish is not None:
                 self._leave(slot)
@@ -280,18 +259,6 @@ class _RowsInSlots:
         x = base.embedded(tokens)
         return base.head(base.blocks(x, base.cos[positions], base.sin[positions], self._beside, attend))
 
-    def _append(self, row: _GrowingRow, token: int, log_prob: float) -> None:
-        if log_prob != log_prob:
-            raise PlayerError(f"the model {self._engine.model.source} must give numbers, got NaN")
-        row.tokens.append(token)
-        row.log_probs.append(log_prob)
-        if token in self._engine.model.ends:
-            row.finish = "end"
-        elif self._engine.ends(row.ending, row.tokens):
-            row.finish = "stop"
-        elif len(row.tokens) == self._sampling.max_tokens:
-            row.finish = "length"
-
     def _leave(self, slot: int) -> None:
         """The last row takes the slot; the next `_fill` appends behind it."""
         moved = self._rows.pop()
@@ -301,10 +268,10 @@ class _RowsInSlots:
             self._rows[slot] = moved
 
 
-def _by_length(rows: Sequence[Sequence[_GrowingRow]], tokens: int) -> Iterator[deque[_GrowingRow]]:
+def _by_length(rows: Sequence[Sequence[GrowingAnswer]], tokens: int) -> Iterator[deque[GrowingAnswer]]:
     """The rows of each request in batches of about the same length, the short ones first: one long prompt would take
     its room in the cache for every row. Within a batch equal beginnings come one after the other."""
-    batches: dict[int, list[Sequence[_GrowingRow]]] = {}
+    batches: dict[int, list[Sequence[GrowingAnswer]]] = {}
     for group in rows:
         length = len(group[0].request.prompt) + tokens
         batches.setdefault(max(SHORTEST, 1 << (length - 1).bit_length()), []).append(group)
@@ -324,8 +291,3 @@ def _shared(one: Sequence[int], other: Sequence[int]) -> int:
     pairs: Iterable[tuple[int, int]] = zip(one, other[:-1], strict=False)
     count = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other) - 1))
     return count if count >= SHARED_AT_LEAST else 0
-
-
-def _completion(row: _GrowingRow) -> Completion:
-    assert row.finish is not None
-    return Completion(tuple(row.tokens), tuple(row.log_probs), row.finish)

@@ -16,19 +16,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from codea1_env.errors import PlayerError
 from codea1_env.extras import extra
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.loading import LanguageModel, load_weights, without_defaults
 from codea1_env.language_models.lora import Adapter
 from codea1_env.language_models.rollouts import (
-    AnswerEnd,
     Completion,
-    Finish,
+    GrowingAnswer,
     RolloutEngine,
     RolloutRequest,
     RolloutSampling,
-    Uniforms,
 )
 
 with extra("train", "language models on CPUs need"):
@@ -88,7 +85,7 @@ class TransformersEngine(RolloutEngine):
                 )
         finally:
             self._model.train(was_training)
-        return growing.completions()
+        return [answer.completion() for answer in growing.answers]
 
 
 class GenerateEngine(TransformersEngine):
@@ -121,49 +118,22 @@ class _Growing(LogitsProcessor):  # type: ignore[misc]  # the base class has no 
     """Draws, writes down what was drawn, and leaves it as the only choice."""
 
     def __init__(self, rows: Sequence[Asked], sampling: RolloutSampling, ends: Collection[int], tokenizer: Any) -> None:
-        self._uniforms = [Uniforms(request.key, k) for request, k in rows]
-        self._endings = [AnswerEnd.of(request, sampling) for request, _ in rows]
+        self.answers = [GrowingAnswer.of(request, sample, sampling) for request, sample in rows]
         self._sampling, self._ends, self._tokenizer = sampling, ends, tokenizer
-        self._tokens: list[list[int]] = [[] for _ in rows]
-        self._log_probs: list[list[float]] = [[] for _ in rows]
-        self.finished: list[Finish | None] = [None for _ in rows]
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        if scores.isnan().any():
-            raise PlayerError("the model must give numbers, got NaN")
-        uniforms = torch.tensor([stream.next() for stream in self._uniforms], dtype=torch.float64)
+        uniforms = torch.tensor([answer.uniforms.next() for answer in self.answers], dtype=torch.float64)
         drawn = draw(scores, uniforms, self._sampling.temperature, self._sampling.top_p)
-        for row, (token, log_prob) in enumerate(zip(drawn.tokens.tolist(), drawn.log_probs.tolist(), strict=True)):
-            if self.finished[row] is None:
-                self._append(row, token, log_prob)
+        tokens, log_probs = drawn.tokens.tolist(), drawn.log_probs.tolist()
+        for answer, token, log_prob in zip(self.answers, tokens, log_probs, strict=True):
+            if answer.finish is None:
+                answer.append(token, log_prob, self._ends, self._said)
         only = torch.full_like(scores, float("-inf"))
         return only.scatter_(1, drawn.tokens[:, None], 0.0)
 
-    def _append(self, row: int, token: int, log_prob: float) -> None:
-        self._tokens[row].append(token)
-        self._log_probs[row].append(log_prob)
-        if token in self._ends:
-            self.finished[row] = "end"
-        elif self._is_reached(row):
-            self.finished[row] = "stop"
-        elif len(self._tokens[row]) == self._sampling.max_tokens:
-            self.finished[row] = "length"
-
-    def _is_reached(self, row: int) -> bool:
-        """Whether the answer ends with its last token."""
-        tokens, ending = self._tokens[row], self._endings[row]
-        last = self._decoded(tokens[-1:])
-        return any(mark in last for mark in ending.marks) and ending.is_reached(self._decoded(tokens))
-
-    def _decoded(self, tokens: Sequence[int]) -> str:
+    def _said(self, tokens: Sequence[int]) -> str:
         said: str = self._tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return said
-
-    def completions(self) -> list[Completion]:
-        return [
-            Completion(tuple(tokens), tuple(log_probs), finish or "length")
-            for tokens, log_probs, finish in zip(self._tokens, self._log_probs, self.finished, strict=True)
-        ]
 
 
 class _Finished(StoppingCriteria):  # type: ignore[misc]  # the base class has no types
@@ -173,4 +143,4 @@ class _Finished(StoppingCriteria):  # type: ignore[misc]  # the base class has n
         self._growing = growing
 
     def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Tensor:
-        return torch.tensor([finish is not None for finish in self._growing.finished], device=input_ids.device)
+        return torch.tensor([answer.finish is not None for answer in self._growing.answers], device=input_ids.device)

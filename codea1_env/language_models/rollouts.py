@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
 import numpy as np
 
 from codea1_env.checks import is_number, require, require_least
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.reading.answers import fenced_ranges
 from codea1_env.reading.parsing import normalised
 from codea1_env.reading.responses import asserts_in
@@ -162,6 +162,48 @@ class AnswerEnd:
         if self._at_fence and _closed(text) > self._closed:
             return True
         return bool(self._tests) and asserts_in(text[: text.rfind("\n") + 1]) >= self._tests
+
+
+@dataclass(slots=True)
+class GrowingAnswer:
+    """One answer of a request while it grows."""
+
+    request: RolloutRequest
+    uniforms: Uniforms
+    ending: AnswerEnd
+    most: int
+    """Tokens."""
+    tokens: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    finish: Finish | None = None
+
+    @classmethod
+    def of(cls, request: RolloutRequest, sample: int, sampling: RolloutSampling) -> GrowingAnswer:
+        """Before its first token. `sample`: which of the request's."""
+        return cls(request, Uniforms(request.key, sample), AnswerEnd.of(request, sampling), sampling.max_tokens)
+
+    @property
+    def length(self) -> int:
+        """Tokens of the prompt and the answer."""
+        return len(self.request.prompt) + len(self.tokens)
+
+    def append(self, token: int, log_prob: float, ends: Collection[int], said: Callable[[Sequence[int]], str]) -> None:
+        """`ends`: the tokens that end an answer. `said`: tokens as a text. Raises PlayerError for NaN."""
+        if log_prob != log_prob:
+            raise PlayerError("the model must give numbers, got NaN")
+        self.tokens.append(token)
+        self.log_probs.append(log_prob)
+        last = said([token])
+        if token in ends:
+            self.finish = "end"
+        elif any(mark in last for mark in self.ending.marks) and self.ending.is_reached(said(self.tokens)):
+            self.finish = "stop"
+        elif len(self.tokens) == self.most:
+            self.finish = "length"
+
+    def completion(self) -> Completion:
+        assert self.finish is not None
+        return Completion(tuple(self.tokens), tuple(self.log_probs), self.finish)
 
 
 def _closed(text: str) -> int:

@@ -106,6 +106,8 @@ def test_every_value_of_a_preset_file_has_its_source_beside_it(name: str) -> Non
         ({"rounds": 0}, r"rounds must be a whole number in \[1, 1000000\], got 0"),
         ({"name": ""}, r"name must be text that is not empty, got ''"),
         ({"round": 3}, r"round must be a mapping .* got 3"),
+        ({"reward": {"tester_reward": "no_such_module:A"}}, "tester_reward must name a module .*no_such_module"),
+        ({"book": {"policy": "no_such_module:A"}}, "policy must name a module .*no_such_module"),
     ],
 )
 def test_values_outside_their_range_and_unknown_keys_are_refused(overrides: dict[str, Any], message: str) -> None:

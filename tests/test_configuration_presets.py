@@ -11,8 +11,11 @@ import pytest
 from command_lines import ended
 
 from codea1_env import ConfigurationError, RewardConfig, bundled_problems, write_problems
+from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.arguments import parse_arguments, read_configuration
 from codea1_env.configuration.model_sections import PretrainedModel
+from codea1_env.configuration.options import ACCESSES, OPPONENTS, SCHEDULES, SELECTIONS, Options
+from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
 from codea1_env.configuration.presets import CONFIGS, MINI, SMOKE, load_preset, preset_from_dict, preset_names
 from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.mistake_book.policies import SKILL_BOOK
@@ -23,6 +26,8 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize("name", preset_names())
 def test_a_preset_survives_plain_data_whatever_it_is_read_over(name: str) -> None:
     preset = load_preset(name)
+    is_the_papers = (preset.options, preset.algorithm) == (Options(), Algorithm())
+    assert is_the_papers == (name not in ("skill", "0.5b-fineprint"))
     for base in (MINI, load_preset("7b")):
         assert preset_from_dict(preset.to_dict(), base) == preset
 
@@ -74,45 +79,96 @@ def test_every_value_of_a_preset_file_has_its_source_beside_it(name: str) -> Non
             assert any(f"# {source}" in line for source in ("paper", "ours", "released code", "write-up")), line
 
 
+ALL = "selection: all must come with"
+KEY = "a key must be one of .* got"
+
+
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"round": {"suites": 1}}, r"round: suites must be a whole number in \[2, 64\], got 1"),
-        ({"grpo": {"tester": {"learning_rate": float("nan")}}}, r"grpo: tester: learning_rate must be a number .* nan"),
-        ({"grpo": {"learning_rat": 1.0}}, r"grpo: a key must be .* GRPOConfig \(.*, learning_rate, .*\), got 'learni"),
-        ({"grpo": {"num_generations": 8}, "round": {"suites": 4}}, "tester must be round.suites where .*, got 8 and 4"),
-        ({"grpo": {"num_generations": 1}}, "round: programs must be"),
-        ({"grpo": {"scale_rewards": "none"}}, r"grpo: scale_rewards must be given as algorithm.scale, got it here"),
-        ({"grpo": {"coder": 1}}, r"grpo: coder must be a mapping of arguments, got 1"),
-        ({"learning": {"clip_high": 0.3}}, r"a key must be one of \[.*, 'grpo', .*\], got 'learning'"),
-        ({"reward": {"alpha": 1.3}}, r"reward: alpha must be in \[0, 1\], got 1.3"),
-        ({"model": {"hidden": 96, "heads": 4}}, r"hidden / heads must be a whole number of at least 32, got 96 / 4"),
-        ({"model": {"key_value_heads": 2}}, r"key_value_heads must divide heads \(3\), got 2"),
-        ({"round": {"attacked": 9}}, r"attacked must be at most programs \(8\), got 9"),
-        ({"round": {"updates": 5}}, r"updates must divide 64 .* got 5"),
-        ({"problems": {"train": 4}}, r"problems.train must be at least the questions a round \(8\), got 4"),
-        ({"problems": {"held_out": 10}}, r"evaluation.problems must be at most problems.held_out \(10\), got 40"),
-        ({"grpo": {"learning_rate": "1e-6"}}, r"learning_rate must be .*write 1.0e-6\), got '1e-6'"),
-        ({"grpo": {"mask_truncated_completions": "yes"}}, "truncated_completions must be true or false, got 'yes'"),
-        ({"memory": {"coder_rows_per_device": 3}}, r"coder_rows_per_device must divide the 64 rows .*, got 3"),
-        ({"round": {"tester_prompt_tokens": 500}}, r"model.context must hold the tester's .*, 500 \+ 100 .* got 512"),
-        ({"model": {"pretrained": " "}}, r"model: pretrained must be a directory or a name on the hub, got ' '"),
-        ({"model": {"pretrained": "x", "hidden": 64}}, r"model: a key must be one of .*'pretrained'.*, got 'hidden'"),
-        ({"model": {"revision": "main"}}, r"model: a key must be one of .*'hidden'.*, got 'revision'"),
-        ({"problems": {"file": "a.jsonl"}}, "problems: held_out_file must be a file, or held_out_limit at least 1"),
-        ({"problems": {"file": "", "held_out_file": "b"}}, r"problems: file must be text that is not empty, got ''"),
-        ({"lora": {"target": "q_proj,,v_proj"}}, r"target must be all-linear or names divided by commas, got 'q_proj"),
-        ({"differences": "none"}, r"differences must be a list of texts, got 'none'"),
-        ({"rounds": 0}, r"rounds must be a whole number in \[1, 1000000\], got 0"),
-        ({"name": ""}, r"name must be text that is not empty, got ''"),
-        ({"round": 3}, r"round must be a mapping .* got 3"),
-        ({"reward": {"tester_reward": "no_such_module:A"}}, "tester_reward must name a module .*no_such_module"),
-        ({"book": {"policy": "no_such_module:A"}}, "policy must name a module .*no_such_module"),
+        ("round: {suites: 1}", r"round: suites must be a whole number in \[2, 64\], got 1"),
+        ("grpo: {tester: {learning_rate: .nan}}", r"grpo: tester: learning_rate must be a number .* nan"),
+        ("grpo: {learning_rat: 1.0}", r"grpo: a key must be .* GRPOConfig \(.*, learning_rate, .*\), got 'learni"),
+        ("{grpo: {num_generations: 8}, round: {suites: 4}}", "tester must be round.suites where .*, got 8 and 4"),
+        ("grpo: {num_generations: 1}", "round: programs must be"),
+        ("grpo: {scale_rewards: none}", r"grpo: scale_rewards must be given as algorithm.scale, got it here"),
+        ("grpo: {coder: 1}", r"grpo: coder must be a mapping of arguments, got 1"),
+        ("learning: {clip_high: 0.3}", r"a key must be one of \[.*, 'grpo', .*\], got 'learning'"),
+        ("reward: {alpha: 1.3}", r"reward: alpha must be in \[0, 1\], got 1.3"),
+        ("model: {hidden: 96, heads: 4}", r"hidden / heads must be a whole number of at least 32, got 96 / 4"),
+        ("model: {key_value_heads: 2}", r"key_value_heads must divide heads \(3\), got 2"),
+        ("round: {attacked: 9}", r"attacked must be at most programs \(8\), got 9"),
+        ("round: {updates: 5}", r"updates must divide 64 .* got 5"),
+        ("problems: {train: 4}", r"problems.train must be at least the questions a round \(8\), got 4"),
+        ("problems: {held_out: 10}", r"evaluation.problems must be at most problems.held_out \(10\), got 40"),
+        ("grpo: {learning_rate: 1e-6}", r"learning_rate must be .*write 1.0e-6\), got '1e-6'"),
+        ("grpo: {mask_truncated_completions: 'yes'}", "truncated_completions must be true or false, got 'yes'"),
+        ("memory: {coder_rows_per_device: 3}", r"coder_rows_per_device must divide the 64 rows .*, got 3"),
+        ("round: {tester_prompt_tokens: 500}", r"model.context must hold the tester's .*, 500 \+ 100 .* got 512"),
+        ("model: {pretrained: ' '}", r"model: pretrained must be a directory or a name on the hub, got ' '"),
+        ("model: {pretrained: x, hidden: 64}", r"model: a key must be one of .*'pretrained'.*, got 'hidden'"),
+        ("model: {revision: main}", r"model: a key must be one of .*'hidden'.*, got 'revision'"),
+        ("problems: {file: a.jsonl}", "problems: held_out_file must be a file, or held_out_limit at least 1"),
+        ("problems: {file: '', held_out_file: b}", r"problems: file must be text that is not empty, got ''"),
+        ("lora: {target: 'q_proj,,v_proj'}", r"target must be all-linear or names divided by commas, got 'q_proj"),
+        ("differences: none", r"differences must be a list of texts, got 'none'"),
+        ("rounds: 0", r"rounds must be a whole number in \[1, 1000000\], got 0"),
+        ("name: ''", r"name must be text that is not empty, got ''"),
+        ("round: 3", r"round must be a mapping .* got 3"),
+        ("reward: {tester_reward: 'no_such_module:A'}", "tester_reward must name a module .*no_such_module"),
+        ("book: {policy: 'no_such_module:A'}", "policy must name a module .*no_such_module"),
+        ("options: {selection: best}", "selection must be one of spread, random, all, hardest, first, ahead, got"),
+        ("options: {access: [white-box]}", r"access must be one of white-box, black-box, got \['white-box'\]"),
+        ("options: {turn_rounds: 0}", r"turn_rounds must be a whole number in \[1, 1000000\], got 0"),
+        ("options: {turn_rounds: true}", r"turn_rounds must be a whole number in \[1, 1000000\], got True"),
+        ("options: {tester_book: 1.0}", r"tester_book must be a whole number in \[0, 64\], got 1.0"),
+        ("options: {opponent_share: .nan}", r"opponent_share must be a number in \[1e-06, 1.0\], got nan"),
+        ("options: {selection: all}", r"attacked must be programs \(8\) with options.selection: all, got 1"),
+        ("options: {selection: all, tester_book: 1}", f"{ALL} opponents: latest .* got 'latest' and 1"),
+        ("options: {selection: all, opponents: uniform}", f"{ALL} .* got 'uniform' and 0"),
+        ("options: {selection: ahead}", "reward.coder_tests must be union with options.selection: ahead, .* got 'own'"),
+        ("{options: {validity_first_rounds: 3}, reward: {tester_reward: utrl}}",
+         "must be 0 unless reward.tester_reward is code-a1, .* got 3 with 'utrl'"),
+        ("{options: {tester_book: 1}, reward: {oracle: majority}}", "oracle must be reference or golden .* 'majority'"),
+        ("algorithm: {scale: null}", "scale must be one of group, batch, none, got None"),
+        ("algorithm: {advantage: gae}", "advantage must be one of grpo, question, rae or module:Name, got 'gae'"),
+        ("algorithm: {advantage: 'a b:C'}", "advantage must be one of .* got 'a b:C'"),
+        ("algorithm: {loss_type: ppo}", "loss_type must be one of grpo, dr_grpo, dapo, .* or module:Name, got 'ppo'"),
+        ("algorithm: {rate: 0}", r"rate must be a number in \[1e-06, 1.0\], got 0"),
+        ("algorithm: {path: here}", "path must be a list of folders, got 'here'"),
+        ("algorithm: {advantage: rae}", "scale must be none or batch with advantage: rae, .* got 'group'"),
+        ("algorithm: {credit: test, advantage: question}", "test must come with advantage: grpo .* got 'question'"),
+        ("algorithm: {estimator: grpo}", f"algorithm: {KEY} 'estimator'"),
+        ("placement: {coder: {gpus: 1}}", "placement: coder: a key must be one of"),
+        ("placement: {coder: {ranks: 5}}", r"coder.ranks \* updates must divide 64 .rows a round., got 5 \* 1"),
+        ("placement: {coder: {gpus_per_node: 2, ranks: 2, strategy: fsdp2}}",
+         "every_rounds must be 0 where a seat's model is sharded .coder: fsdp2., got 25"),
+        ("{options: {schedule: alternating}, placement: {coder: {gpus_per_node: 1, strategy: deepspeed}}}",
+         "alternating must come with .* got deepspeed for the coder"),
+        ("{options: {opponents: uniform}, placement: {tester: {gpus_per_node: 1, strategy: fsdp2}}}",
+         "must be latest where a seat is sharded .* fsdp2 for the tester"),
+        ("placement: {coder: {nodes: 0}}", r"nodes must be a whole number in \[1, 1024\], got 0"),
+        ("placement: {coder: {gpus_per_node: 2}}", "ranks must be one per GPU, 1 nodes . 2 = 2, got 1"),
+        ("placement: {coder: {nodes: 2, ranks: 3}}", r"ranks must be a multiple of nodes \(2\), got 3"),
+        ("placement: {coder: {strategy: zero}}", "strategy must be one of ddp, fsdp2, deepspeed, got 'zero'"),
+        ("placement: {coder: {strategy: fsdp2}}", "strategy must be ddp on the CPU"),
+        ("placement: {coder: {vllm: 'on'}}", "vllm must be one of off, colocate, server"),
+        ("placement: {coder: {tensor_parallel: 2}}", "tensor_parallel must be 1 where vLLM is not colocated"),
+        ("placement: {coder: {ranks: 4, vllm: colocate, tensor_parallel: 3}}",
+         r"must divide the ranks of a node \(4\), got 3"),
+        ("placement: {coder: {vllm: server, vllm_server: 'a:1'}}", "gpus_per_node must be at least 1 for vllm: server"),
+        ("placement: {coder: {gpus_per_node: 1, vllm: server}}", "vllm_server must be HOST:PORT for vllm: server"),
+        ("placement: {coder: {gpus_per_node: 1, vllm: server, vllm_server: host}}",
+         "vllm_server must be HOST:PORT, got 'host'"),
+        ("placement: {coder: {vllm_server: 'a:1'}}", "and empty otherwise, got 'a:1' for vllm: off"),
+        ("placement: {coder: {vllm_memory: .nan}}", "vllm_memory must be a number"),
+        ("placement: {coder: {memory_gb: -1}}", "memory_gb must be a number"),
     ],
-)
-def test_values_outside_their_range_and_unknown_keys_are_refused(overrides: dict[str, Any], message: str) -> None:
+)  # fmt: skip
+def test_values_outside_their_range_and_unknown_keys_are_refused(overrides: str, message: str) -> None:
+    yaml = pytest.importorskip("yaml", reason="the extra `train` is not installed")
     with pytest.raises(ConfigurationError, match=message):
-        preset_from_dict(overrides, MINI)
+        preset_from_dict(yaml.safe_load(overrides), MINI)
 
 
 def test_a_config_file_overrides_the_preset_or_what_it_extends_and_nothing_else(tmp_path: Path) -> None:
@@ -373,3 +429,57 @@ def test_a_schedule_that_cannot_be_built_is_refused_at_start(given: dict[str, An
     require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed(stable)))
     with pytest.raises(ConfigurationError, match=rf"grpo.lr_scheduler_kwargs must be what .* takes .*: .*{says}"):
         require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed(given)))
+
+
+def test_every_choice_is_kept_by_a_configuration_file() -> None:
+    choices = {"selection": SELECTIONS, "access": ACCESSES, "schedule": SCHEDULES, "opponents": OPPONENTS}
+    given = [("options", {name: choice}) for name, among in choices.items() for choice in among]
+    given += [("algorithm", {"credit": "test"}), ("algorithm", {"advantage": "rae", "scale": "batch", "rate": 0.05})]
+    for section, values in given:
+        preset = preset_from_dict({"round": {"attacked": 8}, "reward": {"coder_tests": "union"}, section: values}, MINI)
+        assert preset.to_dict()[section].items() >= values.items()
+        assert preset_from_dict(preset.to_dict(), MINI) == preset
+
+
+def test_seats_take_turns_validity_comes_first_and_a_share_of_past_answers_is_rounded_up() -> None:
+    """The coder begins. Four rounds from 1 to 0.5: 1, 0.875, 0.75, 0.625, then 0.5 for good."""
+    options = Options(schedule="alternating", turn_rounds=2)
+    assert [options.learns("coder", index) for index in range(6)] == [True, True, False, False, True, True]
+    assert [options.learns("tester", index) for index in range(6)] == [False, False, True, True, False, False]
+    assert all(Options().learns(seat, index) for seat in ("coder", "tester") for index in range(6))
+    options = Options(validity_first_rounds=4)
+    assert [options.alpha(0.5, index) for index in range(6)] == [1, 0.875, 0.75, 0.625, 0.5, 0.5]
+    assert [Options().alpha(0.3, index) for index in range(2)] == [0.3, 0.3]
+    assert Options().past(8) == 0
+    assert [Options(opponents="uniform", opponent_share=0.25).past(answers) for answers in (8, 4, 3)] == [2, 1, 1]
+
+
+def test_a_file_places_one_seat_and_leaves_the_other_and_comes_back_equal() -> None:
+    preset = preset_from_dict({"placement": {"tester": {"nodes": 2, "ranks": 4}}}, MINI)
+    assert preset.placement == Placement(tester=SeatPlacement(nodes=2, ranks=4))
+    assert preset_from_dict(preset.to_dict(), SMOKE) == preset
+    further = preset_from_dict({"placement": {"tester": {"ranks": 2}}}, preset)
+    assert further.placement == Placement(tester=SeatPlacement(nodes=2, ranks=2))
+
+
+def test_trl_is_told_the_device_the_sharding_and_the_generator(tmp_path: Path) -> None:
+    trl = pytest.importorskip("trl", reason="the extra `train` is not installed")
+    off = ("bf16", "gradient_checkpointing", "dataloader_pin_memory", "use_vllm")
+    assert trainer_arguments(SeatPlacement()) == {"use_cpu": True, **dict.fromkeys(off, False)}
+    sharded = SeatPlacement(
+        nodes=2, gpus_per_node=4, ranks=8, strategy="fsdp2", vllm="colocate", tensor_parallel=2, vllm_memory=0.4
+    )
+    told = trainer_arguments(sharded)
+    assert (told["use_cpu"], told["bf16"], told["fsdp"], told["fsdp_config"]["version"]) == (False, True, True, 2)
+    assert told["vllm_enable_sleep_mode"] is True
+    assert (told["vllm_mode"], told["vllm_tensor_parallel_size"]) == ("colocate", 2)
+    # The pinned TRL knows every name and takes the sharding as meant; this machine has no GPU.
+    config = trl.GRPOConfig(output_dir=str(tmp_path), **(told | {"use_cpu": True, "bf16": False}))
+    assert config.fsdp_plugin_args["fsdp_version"] == 2
+    assert config.fsdp_plugin_args["activation_checkpointing"] is True
+    told = trainer_arguments(SeatPlacement(gpus_per_node=1, strategy="deepspeed", vllm="server", vllm_server="h:8000"))
+    assert told.pop("deepspeed")["zero_optimization"]["stage"] == 3  # whose library is not here
+    assert (told["vllm_server_base_url"], told["vllm_group_port"]) == ("http://h:8000", 51216)
+    config = trl.GRPOConfig(output_dir=str(tmp_path), **(told | {"use_cpu": True, "bf16": False}))
+    assert config.vllm_mode == "server"
+    assert trainer_arguments(SeatPlacement(ranks=2))["ddp_find_unused_parameters"] is False

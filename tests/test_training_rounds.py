@@ -1,12 +1,18 @@
-"""What a round is: the schedule of questions, the selection of attacked programs, the rewards of both seats."""
+"""What a round is: the schedule of questions, the selection of attacked programs, the rewards of both seats, and which
+of the past plays along. That a run goes on with it to the same bits: test_training_resume.py."""
 
 import dataclasses
+import json
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+pytest.importorskip("trl", reason="the extra `train` is not installed")
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +20,10 @@ from codea1_env import Arena, ConfigurationError, LocalSandbox, MistakeBook, Pro
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.options import Options
-from codea1_env.configuration.presets import SMOKE
+from codea1_env.configuration.presets import SMOKE, preset_from_dict
 from codea1_env.records.duel_sample import DuelSample
 from codea1_env.records.recording import read_recording
+from codea1_env.training.round.past_opponents import RECORDS, PastOpponents
 from codea1_env.training.round.questions import Chooser, PassRate, chooser_of, chosen, schedule
 from codea1_env.training.round.rounds import (
     PastPlay,
@@ -29,7 +36,10 @@ from codea1_env.training.round.rounds import (
     read_programs,
 )
 from codea1_env.training.round.rules import RoundRules, select_attacked
+from codea1_env.training.run.journal import RunJournal
+from codea1_env.training.run.run_dir import Run
 from codea1_env.training.samples import Sample
+from codea1_env.training.seat_run import SeatRun
 
 DOUBLE = Problem(
     "double",
@@ -192,9 +202,6 @@ def test_a_round_says_which_suites_could_not_be_read_and_why(arena: Arena) -> No
 
 def journal_says(directory: Path, capsys: pytest.CaptureFixture[str], *lines: tuple[str, dict[str, float]]) -> str:
     """What a run shows of these rows, each of a kind or a seat."""
-    from codea1_env.training.run.journal import RunJournal
-    from codea1_env.training.run.run_dir import Run
-
     with Run(RecipeArguments(SMOKE, directory / "run", 0, False, "local"), seats=("coder", "tester")) as run:
         journal, rounds = RunJournal(run), 0
         journal.doing("evaluating")
@@ -369,3 +376,48 @@ def test_each_of_two_testers_learns_from_its_own_suites(arena: Arena) -> None:
         [("tester_0 0", EDGE, pytest.approx(0.5)), ("tester_0 0", "", 0.0)],
         [("tester_1 0", BOTH, pytest.approx(0.75)), ("tester_1 0", "", 0.0)],
     ]
+
+
+def opponents(directory: Path, ranks: int = 1, **options: Any) -> PastOpponents:
+    nothing: Any = None  # neither arena nor model: nobody plays
+    preset = preset_from_dict({"options": options, "placement": {"tester": {"ranks": ranks}}}, SMOKE)
+    return PastOpponents(SeatRun(preset, directory, directory / "tester", 1), {}, nothing, nothing, nothing)
+
+
+def test_only_snapshots_of_the_past_are_drawn_and_the_base_model_first(tmp_path: Path) -> None:
+    uniform = opponents(tmp_path, opponents="uniform", opponent_every=2)
+    assert [uniform.drawn("coder", index) for index in range(3)] == [0, 0, 0]
+    for index in range(3, 200):
+        assert uniform.drawn("coder", index) in range(0, index, 2)
+    few = opponents(tmp_path, opponents="uniform", opponent_every=50)
+    drawn = {seat: [few.drawn(seat, index) for index in range(101, 151)] for seat in ("coder", "tester")}
+    assert set(drawn["coder"]) == {0, 50, 100}, "every snapshot has its chance"
+    assert drawn["coder"] != drawn["tester"], "the seats are drawn apart"
+
+
+def test_who_did_better_is_drawn_more_often_and_nobody_never(tmp_path: Path) -> None:
+    """Snapshots 0, which did well, and 50, which lost always: weights 0.95 and 0.05."""
+    past = opponents(tmp_path, opponents="prioritised", opponent_every=50)
+    for index, reward in ((10, 0.9), (51, 0.0)):
+        while past.drawn("coder", index) != (50 if index > 50 else 0):
+            index += 1
+        past.learn(index, Score((), {}, past_coder=reward))
+    drawn = Counter(past.drawn("coder", 51 + index % 50) for index in range(50))
+    alike = opponents(tmp_path, opponents="uniform", opponent_every=50)
+    uniform = Counter(alike.drawn("coder", index) for index in range(51, 101))
+    assert drawn[0] > 40 > uniform[0]
+    assert drawn[0] + drawn[50] == 50
+
+
+def test_how_a_snapshot_fared_is_a_running_mean(tmp_path: Path) -> None:
+    """0.8 first, then 0.4: half of each, 0.6. A round without a score changes nothing."""
+    past = opponents(tmp_path, opponents="prioritised")
+    for reward in (0.8, 0.4, None):
+        past.learn(0, Score((), {}, past_coder=reward))
+    past.save(tmp_path)
+    assert json.loads((tmp_path / RECORDS).read_text()) == {"coder": {"0": pytest.approx(0.6)}, "tester": {}}
+
+
+def test_several_ranks_are_refused_where_the_past_plays(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"placement.tester.ranks must be 1 .* got 2"):
+        opponents(tmp_path, tester_book=1, ranks=2)

@@ -18,7 +18,6 @@ import numpy as np
 import yaml
 from command_lines import ended
 from test_training_baselines import ON_ONE_BASE
-from test_training_recipes import refused
 from test_training_resume import PARTS
 from training_runs import ROOT, TINY, play_duel, run_here, tiny
 
@@ -166,13 +165,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 def test_what_a_part_does_not_take_is_refused_in_one_line_before_there_is_a_run(
     preset: Any, bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
-    monkeypatch.setenv("CODEA1_CACHE", str(bases))
     (tmp_path / "own_refused.py").write_text(PARTS + WRONG_PARTS)
     argv = ["--config", str(tmp_path / "own.yaml"), "--output", str(tmp_path / "run")]
     for algorithm, must in REFUSED:
         given = preset.to_dict()
         (tmp_path / "own.yaml").write_text(yaml.safe_dump(given | {"algorithm": given["algorithm"] | algorithm}))
-        assert must in refused("agents/train_grpo.py", *argv, patch=monkeypatch, capsys=capsys)
+        how = {"cache": bases, "patch": monkeypatch, "capsys": capsys, "status": 2}
+        assert must in run_here("agents/train_grpo.py", *argv, **how)
         assert not (tmp_path / "run").exists()
     (tmp_path / "own.yaml").write_text("extends: smoke\nalgorithm: {advantage: 'own_gone:Estimator'}\n")
     assert str(tmp_path) in ended(capsys, *argv), "where it was looked for"

@@ -68,19 +68,24 @@ def run_here(
     script: str, *argv: str, cache: Path, patch: Any, capsys: Any = None, status: int = 0, draws: bool = False
 ) -> str:
     """Run a recipe or an example in this process, as its command line does: torch and TRL are loaded once for all.
-    What it prints; it must end with `status`. `draws`: its curves, which take a third of a short run."""
+    It must end with `status`. What it prints; where that is not 0, the last line of what it says on standard error.
+    `draws`: its curves, which take a third of a short run."""
     if not draws:
         patch.setattr("codea1_env.training.recipe.plot_curves", lambda records, file: None)
     patch.setenv("CODEA1_CACHE", str(cache))
-    patch.setattr("sys.argv", [script, *argv])
-    try:
-        runpy.run_path(str(ROOT / script), run_name="__main__")
-        ended = 0
-    except SystemExit as stop:
-        ended = stop.code or 0
+    ended = status_of(script, argv, patch)
     out, err = capsys.readouterr() if capsys else ("", "")
     assert ended == status, err[-2000:]
-    return str(out)
+    return str(err.splitlines()[-1] if status else out)
+
+
+def status_of(script: str, argv: Sequence[str], patch: pytest.MonkeyPatch) -> Any:
+    patch.setattr(sys, "argv", [script, *argv])
+    try:
+        runpy.run_path(str(ROOT / script), run_name="__main__")
+    except SystemExit as stop:
+        return stop.code or 0
+    return 0
 
 
 def recipes_here(patch: pytest.MonkeyPatch) -> None:
@@ -90,13 +95,8 @@ def recipes_here(patch: pytest.MonkeyPatch) -> None:
     class Here:
         def __init__(self, command: Sequence[str], stdout: Any) -> None:
             with pytest.MonkeyPatch.context() as own, redirect_stdout(stdout), redirect_stderr(stdout):
-                own.setattr(sys, "argv", [*command[1:]])
                 own.setattr("codea1_env.training.recipe.plot_curves", lambda records, file: None)
-                try:
-                    runpy.run_path(command[1], run_name="__main__")
-                    self.status: Any = 0
-                except SystemExit as ended:
-                    self.status = ended.code or 0
+                self.status = status_of(command[1], command[2:], own)
 
         def wait(self) -> int:
             return int(self.status)

@@ -152,6 +152,7 @@ def test_a_run_says_what_it_needs_to_be_read_years_later(tmp_path: Path) -> None
     problems = bundled_problems()
     with a_run(tmp_path) as run:
         run.set_problems(problems[:3], problems[3:])
+        assert [run.seat(seat, tmp_path).seed for seat in SEATS] == [14, 15], "no two seats of two runs draw alike"
     a_run(tmp_path, resume=True).__exit__()
     record = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert (record["seed"], record["preset"]) == (7, TWO_UPDATES.to_dict())
@@ -256,8 +257,14 @@ def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) ->
         assert [(r["kind"], r["round"]) for r in run.records()] == [("evaluation", 0), ("round", 1), ("evaluation", 1)]
         assert not [*tmp_path.glob("*/checkpoint-4")]
         assert run.checkpoint("coder") == tmp_path / "coder" / "checkpoint-2"
+        for kind in ("round", "evaluation"):
+            run.log(kind, 2, {"value": 2.0})
+        save_all(tmp_path, 2)
     assert sorted(file.name for file in (tmp_path / "duels").iterdir()) == ["notes.txt", "round-1.jsonl"]
     assert [path.name for path in tmp_path.glob(".*.tmp")] == [".mine.tmp"], "halves of files of a killed start"
+    with a_run(tmp_path, resume=True) as run:
+        last = [record["kind"] for record in run.records() if record["round"] == 2]
+        assert last == ["round"], "the last evaluation of a finished run is made again"
 
 
 def test_a_run_that_lost_its_checkpoints_is_refused_and_one_without_begins_again(tmp_path: Path, caplog: Any) -> None:
@@ -315,21 +322,12 @@ def test_a_run_without_room_ends_in_one_line(what: str, tmp_path: Path, monkeypa
 
 def test_a_second_new_run_in_a_directory_leaves_the_first_ones_results(tmp_path: Path) -> None:
     """Both were given it while it was empty, and the first has ended since."""
-    with Run(RecipeArguments(SMOKE, tmp_path, 0, False), SEATS) as first:
+    with a_run(tmp_path) as first:
         first.log("round", 1, {"score": 0.5})
-    before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    before = everything(tmp_path)
     with pytest.raises(ConfigurationError, match=r"must be a new or empty directory, got .*; to go on with it"):
-        Run(RecipeArguments(SMOKE, tmp_path, 0, False), SEATS)
-    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == before
-
-
-def test_a_finished_run_that_is_resumed_does_not_count_its_last_evaluation_twice(tmp_path: Path) -> None:
-    with a_run(tmp_path) as run:
-        run.log("round", 2, {"value": 1.0})
-        run.log("evaluation", 2, {"value": 1.0})
-        save_all(tmp_path, 2)
-    with a_run(tmp_path, resume=True) as run:
-        assert [record["kind"] for record in run.records()] == ["round"]
+        a_run(tmp_path)
+    assert everything(tmp_path) == before
 
 
 def everything(directory: Path) -> dict[Path, bytes]:

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,51 +37,36 @@ def table(text: str) -> dict[str, tuple[float, ...]]:
     return found
 
 
-PACKED = [name for name in preset_names() if load_preset(name).trainer == "packed"]
-
-
-def require_sums(column: dict[str, float], kept: float, phases: Sequence[str], final: str) -> None:
-    """To the printed digits."""
-    for phase in phases:
-        parts = [value for key, value in column.items() if key.startswith("+ ") and key.endswith(phase)]
-        assert kept + sum(parts) == pytest.approx(column[f"= {phase}"], abs=0.006)
-    if final:
-        assert column["sampled rows"] == column["sampled"] * (column["prompt"] + column["response"])
-        assert column["a checkpoint"] * column["* kept"] + column[final] == pytest.approx(
-            column["= at most"], abs=0.003
-        )
-
-
-@pytest.mark.parametrize("name", [name for name in preset_names() if name not in PACKED])
+@pytest.mark.parametrize("name", preset_names())
 def test_the_printed_plan_of_every_preset_adds_up(name: str) -> None:
+    """To the printed digits. A column is a seat's; the packed trainer's memory has one for each device."""
     preset = load_preset(name)
-    rows, shape = table(plan_of(preset)), preset.round
-    phases = ("while it learns", "while it samples")
-    for seat in (0, 1):
-        column = {key: value[seat] for key, value in rows.items()}
-        kept = sum(column[part] for part in ("weights", "optimizer", "reference", "libraries"))
-        require_sums(column, kept, phases, "+ final model")
-        assert column["= ranks"] * column["* passes"] * column["* rows a pass"] == column["rows a step"]
-        assert column["rows a step"] * shape.updates == column["learnt from"]
-        assert column["learnt rows"] == column["learnt from"] * (column["prompt"] + column["response"])
-        assert all(column[f"= {phase}"] <= column.get("of", float("inf")) for phase in phases)
-    programs = shape.questions * shape.programs
-    assert rows["sampled"] == (programs, programs * shape.suites)
-    assert rows["learnt from"] == (programs, shape.questions * shape.attacked * shape.suites)
-
-
-@pytest.mark.parametrize("name", PACKED)
-def test_the_printed_plan_of_the_packed_trainer_adds_up(name: str) -> None:
-    preset = load_preset(name)
-    rows = table(plan_of(preset))
+    rows, shape, is_packed = table(plan_of(preset)), preset.round, preset.trainer == "packed"
     for place, device in enumerate(("cpu", "cuda")):
         column = {key: value[place] for key, value in rows.items()}
-        kept = sum(column[part] for part in packed_memory(preset, device, BOTH).kept)
-        require_sums(column, kept, ("while it loads", "while it samples", "while it learns"), "")
-    for seat in (0, 1):
-        column = {key: value[seat] for key, value in rows.items()}
-        require_sums(column, 0, (), "+ final adapter")
-        assert column["learnt from"] % column["in groups of"] == 0
+        parts = (
+            packed_memory(preset, device, BOTH).kept
+            if is_packed
+            else ("weights", "optimizer", "reference", "libraries")
+        )
+        kept = sum(column[part] for part in parts)
+        for phase in ("while it learns", "while it samples", *(["while it loads"] if is_packed else [])):
+            added = [value for key, value in column.items() if key.startswith("+ ") and key.endswith(phase)]
+            assert kept + sum(added) == pytest.approx(column[f"= {phase}"], abs=0.006)
+            assert is_packed or column[f"= {phase}"] <= column.get("of", float("inf"))
+        assert column["sampled rows"] == column["sampled"] * (column["prompt"] + column["response"])
+        final = column["+ final adapter" if is_packed else "+ final model"]
+        assert column["a checkpoint"] * column["* kept"] + final == pytest.approx(column["= at most"], abs=0.003)
+        if is_packed:
+            assert column["learnt from"] % column["in groups of"] == 0
+        else:
+            assert column["= ranks"] * column["* passes"] * column["* rows a pass"] == column["rows a step"]
+            assert column["rows a step"] * shape.updates == column["learnt from"]
+            assert column["learnt rows"] == column["learnt from"] * (column["prompt"] + column["response"])
+    if not is_packed:
+        programs = shape.questions * shape.programs
+        assert rows["sampled"] == (programs, programs * shape.suites)
+        assert rows["learnt from"] == (programs, shape.questions * shape.attacked * shape.suites)
 
 
 SAMPLED_AND_LEARNT = {

@@ -7,6 +7,7 @@ import dataclasses
 import random
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -209,17 +210,29 @@ def test_an_own_loss_can_be_trls(own: Callable[..., dict[str, Any]], default: Pa
         assert distance(default / seat / "checkpoint-1", base) > 1e-4, "an update that moves nothing shows nothing"
 
 
-def test_an_estimator_gives_a_number_a_row_and_a_loss_one_with_a_gradient(own: Callable[..., dict[str, Any]]) -> None:
-    def estimator(answer: Callable[[torch.Tensor], Any]) -> advantages.Estimator:
-        wrong = {"advantages": lambda self, rewards, rows: answer(rewards)}
-        return type("Wrong", (advantages.Estimator,), wrong)(Algorithm())
+def test_an_estimator_of_ones_own_returns_a_finite_number_for_every_row_with_a_score() -> None:
+    """Of a row without a score it may return anything."""
 
-    rewards, rows = torch.tensor([1.0, 0.0, 0.5, 1.0]), [RowLabel("g", "q", "coder")] * 4
-    must = r"advantage: Wrong.advantages must return .*, \(4,\), got "
-    with pytest.raises(ConfigurationError, match=must + r"a tensor of \(3,\)$"):
-        advantages.numbers_of(estimator(lambda rewards: rewards[:-1]), rewards, rows)
-    with pytest.raises(ConfigurationError, match=must + r"\[1.0, 0.0, 0.5, 1.0\]$"):
-        advantages.numbers_of(estimator(lambda rewards: rewards.tolist()), rewards, rows)
+    def answered(answer: Callable[[Any], Any], *rewards: float | None, credit: Any = "suite") -> advantages.Advantages:
+        wrong = type("Wrong", (advantages.Grpo,), {"advantages": lambda self, rewards, rows: answer(rewards)})
+        label = RowLabel("g", "q", "tester", spans=((0, 1),), test_rewards=(0.25,))
+        rows = [Row(Sample((0,), (0,), "x"), reward, label) for reward in rewards]
+        return advantages.advantages_of(wrong(Algorithm(credit=credit)), rows)
+
+    must = "advantage: Wrong.advantages must return a "
+    with pytest.raises(ConfigurationError, match=must + r"tensor .*, \(2,\), got a tensor of \(1,\)$"):
+        answered(lambda rewards: rewards[:-1], 1.0, 0.0)
+    with pytest.raises(ConfigurationError, match=must + r"tensor .*, \(2,\), got \[1.0, 0.0\]$"):
+        answered(lambda rewards: rewards.tolist(), 1.0, 0.0)
+    for number in (float("inf"), float("-inf"), float("nan")):
+        spoilt = partial(lambda value, rewards: rewards.where(rewards.abs() > 0.25, value), number)  # and NaN
+        assert answered(spoilt, None, 0.5).rows.tolist() == [0.0, 0.5]
+        for credit, reward in (("suite", 0.25), ("test", 0.5)):
+            with pytest.raises(ConfigurationError, match=f"{must}finite .*, got {number} in row "):
+                answered(spoilt, None, reward, credit=credit)
+
+
+def test_a_loss_of_ones_own_returns_one_number_with_a_gradient(own: Callable[..., dict[str, Any]]) -> None:
     some = torch.ones(2, 3)
     batch = LossBatch(some.clone().requires_grad_(), some, None, -some, some, None, torch.tensor(6.0), None)
     wrong: dict[str, Callable[[LossBatch], Any]] = {
@@ -234,26 +247,6 @@ def test_an_estimator_gives_a_number_a_row_and_a_loss_one_with_a_gradient(own: C
         given = own_loss(Algorithm(**own(loss_type=name), loss_args={"scale": 0.5}))
         assert given is not None
         assert value_of(given, batch).item() == 0.5
-
-
-@pytest.mark.parametrize("wrong", [float("inf"), float("-inf"), float("nan")])
-@pytest.mark.parametrize("credit", ["suite", "test"])
-def test_an_estimator_of_ones_own_returns_a_finite_number_for_every_row_with_a_score(wrong: float, credit: Any) -> None:
-    """Of a row without a score it may return anything."""
-
-    class Wrong(advantages.Grpo):
-        def advantages(self, rewards: torch.Tensor, rows: Any) -> torch.Tensor:
-            return torch.where(rewards.isnan() | (rewards == 0.25), wrong, rewards)
-
-    def batch(*rewards: float | None) -> list[Row]:
-        label = RowLabel("g", "q", "tester", spans=((0, 1),), test_rewards=(0.25,))
-        return [Row(Sample((0,), (0,), "x"), reward, label) for reward in rewards]
-
-    estimator = Wrong(Algorithm(credit="suite"))
-    assert advantages.advantages_of(estimator, batch(None, 0.5)).rows.tolist() == [0.0, 0.5]
-    rewards = (None, 0.25) if credit == "suite" else (None, 0.5)
-    with pytest.raises(ConfigurationError, match=rf"Wrong.advantages must return a finite .*, got {wrong} in row "):
-        advantages.advantages_of(Wrong(Algorithm(credit=credit)), batch(*rewards))
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(own: Callable[..., dict[str, Any]], base: Path, tmp_path: Path) -> None:

@@ -112,6 +112,8 @@ KEY = "a key must be one of .* got"
         ("problems: {file: '', held_out_file: b}", r"problems: file must be text that is not empty, got ''"),
         ("lora: {target: 'q_proj,,v_proj'}", r"target must be all-linear or names divided by commas, got 'q_proj"),
         ("differences: none", r"differences must be a list of texts, got 'none'"),
+        ("report_to: [wandb, wandb]", "report_to must be different names"),
+        ("report_to: wandb", "report_to must be a list of texts, got 'wandb'"),
         ("rounds: 0", r"rounds must be a whole number in \[1, 1000000\], got 0"),
         ("name: ''", r"name must be text that is not empty, got ''"),
         ("round: 3", r"round must be a mapping .* got 3"),
@@ -259,6 +261,10 @@ BAD_ARGUMENTS = {
     "--resume nowhere --dry-run --model m": "--resume must come without --model",
     "--preset 7b": "problems.file must be a problem file, got kodcode.jsonl, which is not there; `codea1 data import`",
     "--output agents": "--output must be a new or empty directory, got agents",
+    **{
+        f"--report-to {names}": "--report-to must be different names"
+        for names in ("nowhere", "none --report-to wandb", "tensorboard --report-to tensorboard")
+    },
     "--unknown": "an argument must be one of those in --help, got --unknown",
     "--pre smoke": "an argument must be one of those in --help, got --pre smoke; did you mean --preset?; see ",
     "--keep-checkpoints 0": "--keep-checkpoints must be a whole number in [1, 1000000], got 0",

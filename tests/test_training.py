@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import statistics
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -112,11 +111,9 @@ def assert_parts_add_up(rounds: list[dict[str, Any]]) -> None:
 
 
 @BOTH_TRAINERS
-def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp_path: Path) -> None:
     """They are of the present tester's suites, at the weights of the round; 1 in the first, where aiming pays nothing.
-    What spreads within a group is told alike by both trainers. No thread runs meanwhile but the sandbox's."""
-    monkeypatch.setattr("tqdm.std.tqdm.monitor", None)  # another test's bar may have started its thread
-    before, threads = {*threading.enumerate()}, set[str]()
+    What spreads within a group is told alike by both trainers."""
     earned: list[list[list[float]]] = []
 
     def watched(run: Recipe, index: int, score: Score) -> None:
@@ -125,12 +122,10 @@ def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp
             assert row.reward is not None
             groups.setdefault(row.label.group, []).append(row.reward)
         earned.append(list(groups.values()))
-        threads.update(thread.name for thread in {*threading.enumerate()} - before)
 
     options = {"validity_first_rounds": 3, "opponents": "uniform", "opponent_every": 1, "tester_book": 1}
     preset = tiny(trainer, options=options, report_to=[])
     play_duel(tmp_path, base, rounds=3, preset=preset, on_score=watched)
-    assert {name for name in threads if not name.startswith("sandbox")} == set()
     rounds = records(tmp_path, "round")
     assert_parts_add_up(rounds)
     assert [record["paid_adversarial"] > 0 for record in rounds] == [False, True, True]

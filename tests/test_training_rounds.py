@@ -132,23 +132,17 @@ def test_programs_whose_suites_spread_most_are_selected() -> None:
     assert select_attacked([[0.0, None], [None, None]], 1) == [0]
 
 
-class Wrong(Chooser):
-    """Not a choice."""
-
-    def __init__(self, problems: Sequence[Problem], seed: int, places: object) -> None:
-        super().__init__(problems, seed)
-        self.places = places
-
-    def choose(self, round_index: int, count: int) -> list[int]:
-        return self.places  # type: ignore[return-value]
-
-
 @pytest.mark.parametrize("places", [[0], [0, 0], [0, 3], [0, -1], [0, 1, 2], [0, 1.0], [0, True], None, "01"])
 def test_a_chooser_chooses_as_many_different_problems_as_a_round_asks(places: object) -> None:
     problems = [dataclasses.replace(DOUBLE, problem_id=str(number)) for number in range(3)]
-    assert chosen(Wrong(problems, 0, [2, 0]), 0, 2) == [problems[2], problems[0]]
-    with pytest.raises(ConfigurationError, match=r"Wrong.choose must return 2 different places in \[0, 3\), got "):
-        chosen(Wrong(problems, 0, places), 0, 2)
+
+    def asked(places: object) -> list[Problem]:
+        own = type("Own", (Chooser,), {"choose": lambda self, round_index, count: places})
+        return chosen(own(problems, 0), 0, 2)
+
+    assert asked([2, 0]) == [problems[2], problems[0]]
+    with pytest.raises(ConfigurationError, match=r"Own.choose must return 2 different places in \[0, 3\), got "):
+        asked(places)
 
 
 def test_a_curriculum_asks_what_is_passed_now_and_then_and_goes_on_from_its_state() -> None:

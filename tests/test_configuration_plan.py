@@ -225,16 +225,10 @@ def test_weights_are_counted_as_published_and_sizes_read_from_a_saved_models_con
             shape_of(PretrainedModel(nowhere))
 
 
-def test_a_small_model_and_its_adapters_counted_by_hand() -> None:
-    """Hidden 4, heads of 2, one pair for keys and values, feed-forward 8, 10 tokens, 1 block."""
+def test_adapters_are_counted_where_they_are() -> None:
+    """Hidden 4, feed-forward 8. (Of all layers, against peft: test_language_models.py.)"""
     shape = ModelShape(4, 1, 2, 1, 8, 10, tied=False)
-    queries, keys, values, output = 4 * 4 + 4, 4 * 2 + 2, 4 * 2 + 2, 4 * 4
-    block = queries + keys + values + output + 3 * 4 * 8 + 2 * 4
-    assert shape.parameters == 2 * 10 * 4 + block + 4
-    assert shape.cached_bytes(2) == 2 * 2 * 2
     assert shape.adapter_parameters(LoraPreset(rank=3, target="q_proj, down_proj")) == 3 * (4 + 4) + 3 * (8 + 4)
-    every = 3 * (8 + 6 + 6 + 8 + 12 + 12 + 12)
-    assert shape.adapter_parameters(LoraPreset(rank=3)) == every
     with pytest.raises(ConfigurationError, match=r"lora.target must be all-linear or among q_proj, .*, got \['head'\]"):
         shape.adapter_parameters(LoraPreset(rank=3, target="q_proj,head"))
 

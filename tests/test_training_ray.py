@@ -105,14 +105,11 @@ def learns_by(seat: str, loss: Callable[[Any], Any]) -> What:
     return what
 
 
-ALONE = {"seats": ("player",), "preset": without_evaluations(**PACKED)}
-
-
 @needs_cluster
-@pytest.mark.parametrize("how", [ALONE, pytest.param({"preset": TWICE}, marks=pytest.mark.slow)], ids=["alone", "duel"])
-def test_both_engines_give_the_same_bits(how: dict[str, Any], base: Path, tmp_path: Path) -> None:
+def test_both_engines_give_the_same_bits(base: Path, tmp_path: Path) -> None:
+    preset = without_evaluations(**PACKED)
     for engine in ("local", "ray"):
-        assert not play_duel(tmp_path / engine, base, rounds=2, engine=engine, **how)
+        assert not play_duel(tmp_path / engine, base, rounds=2, engine=engine, seats=("player",), preset=preset)
     assert_same_runs(tmp_path / "local", tmp_path / "ray")
 
 

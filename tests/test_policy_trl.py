@@ -17,18 +17,9 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import numpy as np
 import torch
+import training_runs as runs
 from datasets import Dataset
 from test_training_resume import NEEDS_PEFT, PARTS
-from training_runs import (
-    SEATS,
-    distance,
-    learn,
-    play_duel,
-    records,
-    same_weights,
-    tiny,
-    without_evaluations,
-)
 from transformers import AutoTokenizer, set_seed
 from trl import GRPOConfig, GRPOTrainer
 
@@ -53,14 +44,14 @@ from codea1_env.training.seat_run import SeatRun
 
 
 def preset(weight_decay: float = 0.0, grpo: Any = {}, **sections: Any) -> Preset:  # noqa: B006  # it stays as it is
-    return without_evaluations(grpo={"weight_decay": weight_decay, **grpo}, **sections)
+    return runs.without_evaluations(grpo={"weight_decay": weight_decay, **grpo}, **sections)
 
 
 @pytest.fixture(scope="module")
 def default(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A round of the default algorithm."""
     directory = tmp_path_factory.mktemp("runs") / "default"
-    play_duel(directory, base, rounds=1, preset=preset())
+    runs.play_duel(directory, base, rounds=1, preset=preset())
     return directory
 
 
@@ -98,7 +89,7 @@ def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: i
         drawn = driven.sample(
             [Prompt(tuple(tokenizer(text)["input_ids"]), begun([])) for text in asked], shape.programs
         )
-        learn(driven, [
+        runs.learn(driven, [
             Row(sample, reward, RowLabel(text, text, "coder"))
             for text, group in zip(asked, drawn, strict=True)
             for sample, reward in zip(group, pay([sample.tokens for sample in group]), strict=True)
@@ -160,11 +151,11 @@ def test_the_estimator_runs_for_the_defaults_too_and_a_loss_of_ones_own_is_all_t
     own: Callable[..., dict[str, Any]], base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is changed in `advantages.py` changes what is learnt: without advantages only the KL term is left."""
-    play_duel(tmp_path / "loss", base, rounds=1, preset=preset(algorithm=own(loss_type="nothing")))
+    runs.play_duel(tmp_path / "loss", base, rounds=1, preset=preset(algorithm=own(loss_type="nothing")))
     monkeypatch.setattr(advantages.Grpo, "advantages", lambda self, rewards, rows: torch.zeros_like(rewards))
-    play_duel(tmp_path / "estimator", base, rounds=1, preset=preset())
+    runs.play_duel(tmp_path / "estimator", base, rounds=1, preset=preset())
     for final in tmp_path.glob("*/*/final"):
-        assert same_weights(final, base)
+        assert runs.same_weights(final, base)
     assert len([*tmp_path.glob("*/*/final")]) == 4
 
 
@@ -199,15 +190,15 @@ def test_an_own_loss_can_be_trls(own: Callable[..., dict[str, Any]], default: Pa
     """The same loss written down anew, with steps on old samples and accumulated gradients: but for the last bits.
     8 rows of a seat in one pass, or in several: the same samples, and the same sum over tokens."""
     parts = preset(memory={"coder_rows_per_device": 2, "tester_rows_per_device": 1})
-    twice = tiny(parts, round={"updates": 2})
-    for name, told in (("parts", parts), ("trl", twice), ("own", tiny(twice, algorithm=own(loss_type="dapo")))):
-        play_duel(tmp_path / name, base, rounds=1, preset=told)
-    for seat in SEATS:
-        moved = distance(base, tmp_path / "trl" / seat / "final")
+    twice = runs.tiny(parts, round={"updates": 2})
+    for name, told in (("parts", parts), ("trl", twice), ("own", runs.tiny(twice, algorithm=own(loss_type="dapo")))):
+        runs.play_duel(tmp_path / name, base, rounds=1, preset=told)
+    for seat in runs.SEATS:
+        moved = runs.distance(base, tmp_path / "trl" / seat / "final")
         assert moved > 0
-        assert distance(tmp_path / "own" / seat / "final", tmp_path / "trl" / seat / "final") < 0.02 * moved
-        assert distance(default / seat / "checkpoint-1", tmp_path / "parts" / seat / "final") <= 1e-5
-        assert distance(default / seat / "checkpoint-1", base) > 1e-4, "an update that moves nothing shows nothing"
+        assert runs.distance(tmp_path / "own" / seat / "final", tmp_path / "trl" / seat / "final") < 0.02 * moved
+        assert runs.distance(default / seat / "checkpoint-1", tmp_path / "parts" / seat / "final") <= 1e-5
+        assert runs.distance(default / seat / "checkpoint-1", base) > 1e-4, "an update that moves nothing shows nothing"
 
 
 def test_an_estimator_of_ones_own_returns_a_finite_number_for_every_row_with_a_score() -> None:
@@ -251,17 +242,19 @@ def test_a_loss_of_ones_own_returns_one_number_with_a_gradient(own: Callable[...
 
 def test_a_loss_that_is_not_finite_ends_the_run(own: Callable[..., dict[str, Any]], base: Path, tmp_path: Path) -> None:
     with pytest.raises(PlayerError, match=r"must be finite, got a norm of nan, so the step was not taken"):
-        play_duel(tmp_path / "run", base, rounds=1, preset=preset(algorithm=own(loss_type="nan")))
+        runs.play_duel(tmp_path / "run", base, rounds=1, preset=preset(algorithm=own(loss_type="nan")))
     assert not [*(tmp_path / "run").glob("*/checkpoint-*"), *(tmp_path / "run").glob("*/final")]
 
 
 def test_a_resting_seat_keeps_its_weights_and_its_moments_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
-    play_duel(tmp_path / "run", base, rounds=3, preset=preset(weight_decay=0.5, options={"schedule": "alternating"}))
+    runs.play_duel(
+        tmp_path / "run", base, rounds=3, preset=preset(weight_decay=0.5, options={"schedule": "alternating"})
+    )
     for seat, learns in (("coder", (True, False, True)), ("tester", (False, True, False))):
         before = base
         for index, is_learning in enumerate(learns):
             checkpoint = tmp_path / "run" / seat / f"checkpoint-{index + 1}"
-            assert same_weights(checkpoint, before) is not is_learning
+            assert runs.same_weights(checkpoint, before) is not is_learning
             if not is_learning and before == base:
                 assert not moments(checkpoint), "a seat that has never learnt has no moments"
             elif not is_learning:
@@ -295,7 +288,7 @@ def test_a_program_without_a_score_is_left_out_of_the_loss(base: Path, tmp_path:
     compute = SeatTrainer._compute_loss
     monkeypatch.setattr(SeatTrainer, "_compute_loss", lambda *given: [seen.append(given[2]), compute(*given)][1])
     halved = paid(lambda row, earned: None if row % 2 else earned)
-    play_duel(tmp_path / "run", base, rounds=1, preset=preset(), on_score=halved)
+    runs.play_duel(tmp_path / "run", base, rounds=1, preset=preset(), on_score=halved)
     batch, _ = seen  # the coder's comes first
     left_out = (batch["tool_mask"] == 0).all(dim=1)
     assert left_out.sum() == len(left_out) / 2 == 4
@@ -318,13 +311,13 @@ def test_the_papers_presets_take_vllms_samples_as_the_models_own(
 
     monkeypatch.setattr(SeatTrainer, "_generate_and_score_completions", sampled_elsewhere)
     for name, values in (("paper", papers), ("trl", trls)):
-        play_duel(tmp_path / name, base, rounds=1, preset=preset(grpo=values))
-    for seat in SEATS:
-        moved = distance(base, default / seat / "checkpoint-1")
+        runs.play_duel(tmp_path / name, base, rounds=1, preset=preset(grpo=values))
+    for seat in runs.SEATS:
+        moved = runs.distance(base, default / seat / "checkpoint-1")
         assert moved > 0
-        assert distance(default / seat / "checkpoint-1", tmp_path / "paper" / seat / "final") < 0.1 * moved
-        assert same_weights(tmp_path / "trl" / seat / "final", base)
-        assert records(tmp_path / "paper", "seat", seat)[0]["sampling_gap"] > 1, "it is measured all the same"
+        assert runs.distance(default / seat / "checkpoint-1", tmp_path / "paper" / seat / "final") < 0.1 * moved
+        assert runs.same_weights(tmp_path / "trl" / seat / "final", base)
+        assert runs.records(tmp_path / "paper", "seat", seat)[0]["sampling_gap"] > 1, "it is measured all the same"
 
 
 def test_offsets_of_tokens_cover_the_text_as_it_is_decoded(base: Path) -> None:

@@ -13,25 +13,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import (
-    PACKED,
-    ROOT,
-    SEATS,
-    TINY,
-    NoSandbox,
-    assert_same_runs,
-    fail_in_round,
-    last_checkpoint,
-    lose_the_last_round,
-    play_duel,
-    play_golden,
-    records,
-    run_here,
-    same_weights,
-    tiny,
-    weights,
-    without_evaluations,
-)
+import training_runs as runs
 
 from codea1_env import Arena, MistakeBook, SandboxError
 from codea1_env.arena.diagnostics import Diagnostics
@@ -43,8 +25,8 @@ from codea1_env.training.policies.trl_policy import MEASURED
 from codea1_env.training.round.rounds import Score
 from codea1_env.training.run.checkpoints import mark_complete
 
-QUIET = without_evaluations()
-ON_ONE_BASE = without_evaluations(**PACKED)
+QUIET = runs.without_evaluations()
+ON_ONE_BASE = runs.without_evaluations(**runs.PACKED)
 BOTH_TRAINERS = pytest.mark.parametrize("trainer", [QUIET, ON_ONE_BASE], ids=["trl", "packed"])
 
 
@@ -52,13 +34,13 @@ BOTH_TRAINERS = pytest.mark.parametrize("trainer", [QUIET, ON_ONE_BASE], ids=["t
 def duel(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of four rounds that the tests below look at."""
     directory = tmp_path_factory.mktemp("runs") / "whole"
-    assert not play_duel(directory, base, rounds=4)
+    assert not runs.play_duel(directory, base, rounds=4)
     return directory
 
 
 def test_a_run_leaves_its_configuration_its_book_and_the_scores_and_times_of_every_round(duel: Path) -> None:
-    assert read_configuration(duel / "config.yaml") == (tiny(rounds=4), 0)
-    rounds = records(duel, "round")
+    assert read_configuration(duel / "config.yaml") == (runs.tiny(rounds=4), 0)
+    rounds = runs.records(duel, "round")
     assert len(MistakeBook.load(duel / BOOK)) == rounds[-1]["book"]
     assert rounds[-1]["book"] > 0, "no program failed a test: this run shows nothing"
     assert [record["round"] for record in rounds] == [1, 2, 3, 4]
@@ -71,16 +53,16 @@ def test_a_run_leaves_its_configuration_its_book_and_the_scores_and_times_of_eve
             assert record[name] is None or 0 <= record[name] <= 1
         gap = record["coder_reward"] - record["hidden_tests_passed"]
         assert record["collusion_gap"] == pytest.approx(gap), "every program was scored and graded"
-    for seat in SEATS:
-        for record in records(duel, "seat", seat):
+    for seat in runs.SEATS:
+        for record in runs.records(duel, "seat", seat):
             assert all(record[f"seconds_{part}"] > 0 for part in ("generating", "waiting", "learning"))
-        assert [record["round"] for record in records(duel, "evaluation", seat)] == [1, 2, 3]
+        assert [record["round"] for record in runs.records(duel, "evaluation", seat)] == [1, 2, 3]
 
 
 def metric_rows() -> Iterator[tuple[str, tuple[str, ...], str, str]]:
     """Kind, seats, name and source of every row of the page of metrics."""
     kind = ""
-    for line in (ROOT / "docs" / "metrics.md").read_text().splitlines():
+    for line in (runs.ROOT / "docs" / "metrics.md").read_text().splitlines():
         kind = line.removeprefix("## kind: ") if line.startswith("## kind: ") else kind
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if cells[0].startswith("`") and len(cells) > 1:
@@ -101,7 +83,7 @@ def test_every_logged_name_is_documented_for_its_kind_and_seat_with_a_source_tha
     assert {("seat", "coder", name) for name in MEASURED} <= documented, "also what only some seats log"
     for _, _, name, source in metric_rows():
         is_trls = source.startswith("TRL ") and MEASURED[name] == source[4:]
-        assert is_trls or (ROOT / "codea1_env" / source).is_file(), (name, source)
+        assert is_trls or (runs.ROOT / "codea1_env" / source).is_file(), (name, source)
 
 
 def assert_parts_add_up(rounds: list[dict[str, Any]]) -> None:
@@ -124,13 +106,13 @@ def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp
         earned.append(list(groups.values()))
 
     options = {"validity_first_rounds": 3, "opponents": "uniform", "opponent_every": 1, "tester_book": 1}
-    preset = tiny(trainer, options=options, report_to=[])
-    play_duel(tmp_path, base, rounds=3, preset=preset, on_score=watched)
-    rounds = records(tmp_path, "round")
+    preset = runs.tiny(trainer, options=options, report_to=[])
+    runs.play_duel(tmp_path, base, rounds=3, preset=preset, on_score=watched)
+    rounds = runs.records(tmp_path, "round")
     assert_parts_add_up(rounds)
     assert [record["paid_adversarial"] > 0 for record in rounds] == [False, True, True]
     assert any(record["past_tester_reward"] > 0 for record in rounds), "no old tester caught anybody: nothing is shown"
-    for record, groups in zip(records(tmp_path, "seat", "tester"), earned, strict=True):
+    for record, groups in zip(runs.records(tmp_path, "seat", "tester"), earned, strict=True):
         deviations = [statistics.stdev(group) for group in groups]
         assert record["reward_std"] == pytest.approx(statistics.mean(deviations), abs=1e-6)
 
@@ -139,19 +121,19 @@ def test_a_run_that_is_stopped_and_resumed_equals_an_uninterrupted_one_bit_for_b
     duel: Path, base: Path, tmp_path: Path, caplog: Any, monkeypatch: Any
 ) -> None:
     resumed = tmp_path / "resumed"
-    rarely = tiny(save_rounds=50)  # no checkpoint but the one that Ctrl-C leaves
+    rarely = runs.tiny(save_rounds=50)  # no checkpoint but the one that Ctrl-C leaves
     with monkeypatch.context() as patch:
         pressed(patch, 1)
-        assert play_duel(resumed, base, rounds=4, preset=rarely), "Ctrl-C finishes the round"
-    for seat in SEATS:
+        assert runs.play_duel(resumed, base, rounds=4, preset=rarely), "Ctrl-C finishes the round"
+    for seat in runs.SEATS:
         assert [path.name for path in (resumed / seat).glob("checkpoint-*")] == ["checkpoint-2"]
     with pytest.raises(ZeroDivisionError, match="the round's own"):
-        play_duel(resumed, base, rounds=4, resume=True, on_score=fail_in_round(4))
+        runs.play_duel(resumed, base, rounds=4, resume=True, on_score=runs.fail_in_round(4))
     # The third round's checkpoint lost a part, and so must not be taken.
     (resumed / "tester" / "checkpoint-3" / "optimizer.pt").write_bytes(b"")
-    assert not play_duel(resumed, base, rounds=4, resume=True)
+    assert not runs.play_duel(resumed, base, rounds=4, resume=True)
     assert "tester/checkpoint-3/optimizer.pt must be as it was saved" in caplog.text
-    assert_same_runs(duel, resumed)
+    runs.assert_same_runs(duel, resumed)
 
 
 OLD = {
@@ -163,12 +145,12 @@ OLD = {
 """What releases before the loop was the recipe's left in a seat's checkpoint, by trainer; in the keeper's, the book."""
 
 
-@pytest.mark.parametrize(("seats", "preset"), [(SEATS, QUIET), (("player",), ON_ONE_BASE)], ids=["trl", "packed"])
+@pytest.mark.parametrize(("seats", "preset"), [(runs.SEATS, QUIET), (("player",), ON_ONE_BASE)], ids=["trl", "packed"])
 def test_a_run_of_a_release_before_goes_on_to_the_same_bits(
     seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path
 ) -> None:
-    play_duel(tmp_path / "whole", base, rounds=2, preset=preset, seats=seats)
-    lose_the_last_round(tmp_path / "whole", tmp_path / "old")
+    runs.play_duel(tmp_path / "whole", base, rounds=2, preset=preset, seats=seats)
+    runs.lose_the_last_round(tmp_path / "whole", tmp_path / "old")
     for checkpoint in (tmp_path / "old").glob("*/checkpoint-1"):
         known = {*OLD[preset.trainer].split(), *({BOOK} if checkpoint.parent.name != "tester" else ())}
         found = {path.name for path in checkpoint.iterdir()}
@@ -178,9 +160,9 @@ def test_a_run_of_a_release_before_goes_on_to_the_same_bits(
         state = json.loads((checkpoint / "trainer_state.json").read_text())
         (checkpoint / "trainer_state.json").write_text(json.dumps({**state, "log_history": [{"loss": 0.0, "step": 1}]}))
         mark_complete(checkpoint, 1)
-    play_duel(tmp_path / "old", base, rounds=2, preset=preset, seats=seats, resume=True)
+    runs.play_duel(tmp_path / "old", base, rounds=2, preset=preset, seats=seats, resume=True)
     for final in (tmp_path / "whole").glob("*/final"):
-        assert same_weights(final, tmp_path / "old" / final.parent.name / "final")
+        assert runs.same_weights(final, tmp_path / "old" / final.parent.name / "final")
     assert (tmp_path / "old" / BOOK).read_bytes() == (tmp_path / "whole" / BOOK).read_bytes()
 
 
@@ -200,7 +182,7 @@ class LostArena(Arena):
     """Every duel stays without a score."""
 
     def __init__(self, sandbox: Any, *rest: Any, **options: Any) -> None:
-        super().__init__(NoSandbox(), *rest)
+        super().__init__(runs.NoSandbox(), *rest)
 
 
 class UnscoredArena(LostArena):
@@ -217,7 +199,7 @@ class UnscoredArena(LostArena):
     [
         (BrokenArena, QUIET, "got no answer"),
         (LostArena, QUIET, "round 1 must be scored, got no score for any of its 8 programs"),
-        (UnscoredArena, TINY, "an evaluation must be scored to the end"),
+        (UnscoredArena, runs.TINY, "an evaluation must be scored to the end"),
     ],
 )
 def test_a_sandbox_that_fails_ends_the_run_with_its_cause_and_is_no_zero(
@@ -225,19 +207,21 @@ def test_a_sandbox_that_fails_ends_the_run_with_its_cause_and_is_no_zero(
 ) -> None:
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(SandboxError, match=cause):
-        play_duel(tmp_path / "broken", base, rounds=4, preset=preset, arena_type=arena)
+        runs.play_duel(tmp_path / "broken", base, rounds=4, preset=preset, arena_type=arena)
     assert signal.getsignal(signal.SIGINT) is handler, "Ctrl-C is the caller's again"
 
 
 @BOTH_TRAINERS
 def test_rows_without_scores_move_no_weights(trainer: Preset, base: Path, tmp_path: Path) -> None:
-    play_duel(tmp_path, base, rounds=1, preset=trainer, arena_type=UnscoredArena)
-    assert [record["unscored"] for record in records(tmp_path, "round")] == [TINY.round.questions * 4 - 1]
-    for seat in SEATS:
+    runs.play_duel(tmp_path, base, rounds=1, preset=trainer, arena_type=UnscoredArena)
+    assert [record["unscored"] for record in runs.records(tmp_path, "round")] == [runs.TINY.round.questions * 4 - 1]
+    for seat in runs.SEATS:
         if trainer is ON_ONE_BASE:
-            assert not any(tensor.any() for name, tensor in weights(tmp_path / seat / "final").items() if "_B" in name)
+            assert not any(
+                tensor.any() for name, tensor in runs.weights(tmp_path / seat / "final").items() if "_B" in name
+            )
         else:
-            assert same_weights(tmp_path / seat / "final", base)
+            assert runs.same_weights(tmp_path / seat / "final", base)
 
 
 def pressed(patch: pytest.MonkeyPatch, times: int) -> None:
@@ -261,9 +245,9 @@ def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base:
         if index == 0:
             signal.raise_signal(signal.SIGINT)
 
-    play_golden(tmp_path, base, rounds=3, preset=tiny(save_rounds=10), on_end=press)
+    runs.play_golden(tmp_path, base, rounds=3, preset=runs.tiny(save_rounds=10), on_end=press)
     assert ended == [0, 1]
-    assert last_checkpoint(tmp_path / "coder").name == "checkpoint-2"
+    assert runs.last_checkpoint(tmp_path / "coder").name == "checkpoint-2"
 
 
 @pytest.mark.parametrize(("times", "last"), [(1, 2), (2, 1)])
@@ -273,6 +257,6 @@ def test_ctrl_c_ends_a_recipe_with_130_and_a_second_one_at_once_without_a_checkp
     pressed(monkeypatch, times)
     handler, output = signal.getsignal(signal.SIGINT), tmp_path / "run"
     argv = ("--preset", "smoke", "--rounds", "3", "--output", str(output))
-    run_here("agents/train_grpo.py", *argv, cache=bases, patch=monkeypatch, capsys=capsys, status=130)
-    assert {last_checkpoint(output / seat).name for seat in SEATS} == {f"checkpoint-{last}"}
+    runs.run_here("agents/train_grpo.py", *argv, cache=bases, patch=monkeypatch, capsys=capsys, status=130)
+    assert {runs.last_checkpoint(output / seat).name for seat in runs.SEATS} == {f"checkpoint-{last}"}
     assert signal.getsignal(signal.SIGINT) is handler

@@ -14,19 +14,9 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
+import training_runs as runs
 import yaml
 from safetensors.torch import load_file, save_file
-from training_runs import (
-    PACKED,
-    TINY,
-    last_checkpoint,
-    lose_the_last_round,
-    records,
-    run_here,
-    same_weights,
-    tiny,
-    without_seconds,
-)
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from codea1_env import Arena, ConfigurationError, Match, MistakeBook, TestCase, open_sandbox, read_problems
@@ -38,16 +28,16 @@ from codea1_env.training.models.chat import chat_of, tokens_of
 from codea1_env.training.policies import backend
 from codea1_env.training.round.written_tests import Demonstrations, WrittenSuite, counting_tests, with_written_tests
 
-ON_ONE_BASE = tiny(**PACKED, grpo={"beta": 0.0, "learning_rate": 1e-2})
-with_both_trainers = pytest.mark.parametrize("preset", [TINY, ON_ONE_BASE], ids=["trl", "packed"])
+ON_ONE_BASE = runs.tiny(**runs.PACKED, grpo={"beta": 0.0, "learning_rate": 1e-2})
+with_both_trainers = pytest.mark.parametrize("preset", [runs.TINY, ON_ONE_BASE], ids=["trl", "packed"])
 
 
-def trained(name: str, output: Path, *argv: str, resume: bool = False, preset: Preset = TINY, **how: Any) -> Path:
+def trained(name: str, output: Path, *argv: str, resume: bool = False, preset: Preset = runs.TINY, **how: Any) -> Path:
     """Runs a baseline with that preset; returns its directory. `how`: as for `run_here`."""
     config = output.with_suffix(".yaml")
     config.write_text(yaml.safe_dump(preset.to_dict()))
     start = ["--resume", str(output)] if resume else ["--config", str(config), "--output", str(output)]
-    run_here(f"baselines/{name}.py", *start, *argv, **how)
+    runs.run_here(f"baselines/{name}.py", *start, *argv, **how)
     return output
 
 
@@ -74,7 +64,7 @@ def finished(bases: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) 
     @functools.cache
     def run(name: str, trainer: str) -> Path:
         output = tmp_path_factory.mktemp(name) / "run"
-        preset = tiny(ON_ONE_BASE if trainer == "packed" else TINY, rounds=rounds_of(name), save_rounds=1)
+        preset = runs.tiny(ON_ONE_BASE if trainer == "packed" else runs.TINY, rounds=rounds_of(name), save_rounds=1)
         own = ["--tester", str(base)] if name == "static_tests" else []
         with pytest.MonkeyPatch.context() as patch:
             graded = paid(patch, 1.0, 0.9) if name == "expert_iteration" else []
@@ -91,7 +81,7 @@ def final(run: Path, seat: str) -> bytes:
 
 
 def problems_of_a_run() -> dict[str, Any]:
-    return {problem.problem_id: problem for problem in miniature_problems("train", TINY.problems.train, 0)}
+    return {problem.problem_id: problem for problem in miniature_problems("train", runs.TINY.problems.train, 0)}
 
 
 def test_the_base_is_measured_in_both_seats_and_stays_as_it_is(run_recipe) -> None:
@@ -107,7 +97,7 @@ BASELINES = {"frozen_tester": "coder", "static_tests": "coder", "expert_iteratio
 @pytest.mark.parametrize(
     ("name", "preset"),
     # What learns from golden tests is what learns from written ones. By the other trainer: test_training_resume.py.
-    [*((name, TINY) for name in BASELINES), ("sft", ON_ONE_BASE)],
+    [*((name, runs.TINY) for name in BASELINES), ("sft", ON_ONE_BASE)],
     ids=lambda given: getattr(given, "trainer", given),
 )
 def test_one_seat_learns_and_an_interrupted_run_goes_on_as_if_nothing_had_happened(
@@ -115,23 +105,23 @@ def test_one_seat_learns_and_an_interrupted_run_goes_on_as_if_nothing_had_happen
 ) -> None:
     seat, whole, rounds = BASELINES[name], finished(name, preset), rounds_of(name)
     parts = tmp_path / "parts"
-    lose_the_last_round(whole, parts)
+    runs.lose_the_last_round(whole, parts)
     if name == "expert_iteration":
         paid(monkeypatch, 1.0, 0.9)
     run_recipe(name, "parts", resume=True)
     assert final(parts, seat) == final(whole, seat)
     for kind, who in (("round", ""), ("seat", seat)):
-        mine, others = (without_seconds(records(run, kind, who)) for run in (whole, parts))
+        mine, others = (runs.without_seconds(runs.records(run, kind, who)) for run in (whole, parts))
         assert mine == others
         assert len(mine) == rounds
     assert (parts / "book.jsonl").read_bytes() == (whole / "book.jsonl").read_bytes()
     assert sorted(each.name for each in whole.iterdir() if (each / "final").is_dir()) == [seat]
     starts = yaml.safe_load((parts / "config.yaml").read_text())["starts"]
     assert [start["rounds_done"] for start in starts] == [0, rounds - 1], "it goes on, and does not begin again"
-    assert preset != TINY or not same_weights(whole / seat / "final", base)
+    assert preset != runs.TINY or not runs.same_weights(whole / seat / "final", base)
     if name == "frozen_tester":
-        assert len(MistakeBook.load(whole / "book.jsonl")) == records(whole, "round")[-1]["book"] > 0
-        suites = {(record["valid_tests"], record["killing_tests"]) for record in records(whole, "round")}
+        assert len(MistakeBook.load(whole / "book.jsonl")) == runs.records(whole, "round")[-1]["book"] > 0
+        suites = {(record["valid_tests"], record["killing_tests"]) for record in runs.records(whole, "round")}
         assert len(suites) > 1, "every round has suites of its own"
 
 
@@ -149,7 +139,7 @@ def test_a_frozen_tester_that_was_replaced_does_not_go_on(run_recipe, base: Path
 @pytest.mark.parametrize("name", ["golden_tests", "frozen_tester", "static_tests"])
 def test_options_about_two_learning_sides_and_no_tester_are_refused(name: str, run_recipe, tmp_path: Path) -> None:
     for option in ({"schedule": "alternating"}, {"opponents": "uniform"}, {"tester_book": 2}):
-        preset = tiny(options=option)
+        preset = runs.tiny(options=option)
         assert not run_recipe(name, "run", preset=preset, status=2).exists()
     if name == "frozen_tester":
         assert not run_recipe(name, "none", "--tester", str(tmp_path), status=2).exists()
@@ -163,15 +153,15 @@ def test_supervised_learning_takes_what_the_arena_validated(preset: Preset, fini
     own = problems_of_a_run()
     with open_sandbox() as sandbox:
         matches = [Match(own[row["problem_id"]], (row["program"],), ((row["suite"],),)) for row in suites]
-        scores = Arena(sandbox, TINY.reward).play(matches)
+        scores = Arena(sandbox, runs.TINY.reward).play(matches)
     assert {test.status for score in scores for test in score.suites[0][0].duel.tests} == {Status.KEPT}
     tokenizer, asked = AutoTokenizer.from_pretrained(base), []
     for place in range(preset.round.questions * preset.round.attacked * preset.round.suites):
         suite = suites[place % len(suites)]
-        messages = chat_of(TINY).tester(own[suite["problem_id"]], suite["program"])
+        messages = chat_of(runs.TINY).tester(own[suite["problem_id"]], suite["program"])
         answer = tokenizer(suite["suite"], add_special_tokens=False)["input_ids"]
         asked.append((tokens_of(tokenizer, messages), [*answer, tokenizer.eos_token_id]))
-    losses = [record["loss"] for record in records(run, "seat", "tester")]
+    losses = [record["loss"] for record in runs.records(run, "seat", "tester")]
     assert losses[0] == pytest.approx(loss_by_transformers(base, asked), rel=1e-4)
     learnt = losses[-1] if preset is ON_ONE_BASE else loss_by_transformers(run / "tester" / "final", asked)
     assert learnt < losses[0]
@@ -196,7 +186,7 @@ def test_expert_iteration_learns_from_what_passes_all_tests(preset: Preset, fini
     run = finished("expert_iteration", preset)
     (graded,) = GRADED[run]
     passed = [(row.sample.prompt, row.sample.tokens) for row in graded.batches[0][::2]]
-    assert records(run, "seat", "coder")[0]["loss"] == pytest.approx(loss_by_transformers(base, passed), rel=1e-4)
+    assert runs.records(run, "seat", "coder")[0]["loss"] == pytest.approx(loss_by_transformers(base, passed), rel=1e-4)
 
 
 @with_both_trainers
@@ -206,7 +196,7 @@ def test_expert_iteration_rests_where_nothing_passes(preset: Preset, run_recipe,
     (file,) = (run / "coder" / "final").glob("*.safetensors")
     started = load_file(base / "model.safetensors")
     for name, tensor in load_file(file).items():  # what an adapter adds is 0, as it began
-        assert torch.equal(tensor, started[name]) if preset is TINY else "lora_A" in name or not tensor.any()
+        assert torch.equal(tensor, started[name]) if preset is runs.TINY else "lora_A" in name or not tensor.any()
 
 
 def loss_by_transformers(base: Path, asked: Sequence[tuple[Sequence[int], Sequence[int]]]) -> float:
@@ -222,8 +212,8 @@ def loss_by_transformers(base: Path, asked: Sequence[tuple[Sequence[int], Sequen
 
 def test_supervised_learning_has_adapters_passes_and_optimizer_as_the_configuration_says(run_recipe) -> None:
     optimizer = {"adam_beta2": 0.5, "adam_epsilon": 1e-3}
-    preset = tiny(lora=PACKED["lora"], memory={"tester_rows_per_device": 1}, grpo=optimizer)
-    checkpoint = last_checkpoint(run_recipe("sft", "adapters", "--rounds", "1", preset=preset) / "tester")
+    preset = runs.tiny(lora=runs.PACKED["lora"], memory={"tester_rows_per_device": 1}, grpo=optimizer)
+    checkpoint = runs.last_checkpoint(run_recipe("sft", "adapters", "--rounds", "1", preset=preset) / "tester")
     assert all("lora_" in name for name in load_file(checkpoint / "adapter_model.safetensors"))
     (group, *_) = torch.load(checkpoint / "optimizer.pt")["param_groups"]
     assert (group["betas"][1], group["eps"]) == (0.5, 1e-3)
@@ -233,20 +223,20 @@ def test_supervised_learning_has_adapters_passes_and_optimizer_as_the_configurat
 
 
 def test_a_tokenizer_without_an_end_is_refused(tmp_path: Path) -> None:
-    prompts: Any = SimpleNamespace(chat=chat_of(TINY), tokenizer=SimpleNamespace(eos_token_id=None))
+    prompts: Any = SimpleNamespace(chat=chat_of(runs.TINY), tokenizer=SimpleNamespace(eos_token_id=None))
     with pytest.raises(ConfigurationError, match="its tokenizer must have an eos_token, got none"):
         Demonstrations([], prompts, tmp_path)
 
 
 def test_models_beside_the_policies_are_where_their_seat_is(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "load_model", lambda directory, preset, device: device)
-    on_gpu = tiny(placement={"tester": {"gpus_per_node": 1}})
-    for preset, device in ((TINY, "cpu"), (on_gpu, "cuda")):
+    on_gpu = runs.tiny(placement={"tester": {"gpus_per_node": 1}})
+    for preset, device in ((runs.TINY, "cpu"), (on_gpu, "cuda")):
         assert backend.LocalBackend(preset, base).model("tester", base) == device
 
 
 def test_static_supervision_pays_for_the_tests_that_a_tester_wrote(finished: Finished, base: Path) -> None:
-    output, own = finished("static_tests", TINY), problems_of_a_run()
+    output, own = finished("static_tests", runs.TINY), problems_of_a_run()
     assert yaml.safe_load((output / "config.yaml").read_text())["tester"] == str(base)
     written = read_problems(output / "coder" / "golden_tests.jsonl")
     assert any(problem.golden_tests for problem in written)

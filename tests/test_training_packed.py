@@ -13,18 +13,8 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
+import training_runs as runs
 import yaml
-from training_runs import (
-    PACKED,
-    SEATS,
-    learn,
-    play_duel,
-    records,
-    tiny,
-    weights,
-    without_evaluations,
-    without_seconds,
-)
 
 import codea1_env
 from codea1_env.configuration.arguments import parse_arguments
@@ -44,31 +34,31 @@ from codea1_env.training.run.resuming import as_configured
 from codea1_env.training.samples import Batch, Row, RowLabel, SamplerSettings
 from codea1_env.training.seat_run import SeatRun
 
-PRESET = without_evaluations(**PACKED, grpo={"beta": 0.0, "learning_rate": 1e-2})
+PRESET = runs.without_evaluations(**runs.PACKED, grpo={"beta": 0.0, "learning_rate": 1e-2})
 ASKED = miniature_problems("train", 2, 0)
 
 
 def changed(**sections: Any) -> Preset:
-    return tiny(PRESET, **sections)
+    return runs.tiny(PRESET, **sections)
 
 
 @pytest.fixture(scope="module")
 def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three rounds in one go."""
     directory = tmp_path_factory.mktemp("runs") / "whole"
-    play_duel(directory, base, rounds=3, preset=PRESET)
+    runs.play_duel(directory, base, rounds=3, preset=PRESET)
     return directory
 
 
-@pytest.mark.parametrize("preset", [PRESET, without_evaluations()], ids=["packed", "trl"])
+@pytest.mark.parametrize("preset", [PRESET, runs.without_evaluations()], ids=["packed", "trl"])
 def test_a_resumed_run_has_its_schedule_and_the_rate_of_now(preset: Preset, base: Path, tmp_path: Path) -> None:
     """As the error of a gradient that is not finite advises. A rate that has fallen to 0 at the end of a run would make
     the next step one that learns nothing."""
     for rounds, rate in ((1, 1e-2), (3, 1e-3)):
         grpo = {"learning_rate": rate, "lr_scheduler_type": "linear", "warmup_steps": 0}
-        play_duel(tmp_path, base, rounds=rounds, preset=tiny(preset, grpo=grpo), resume=rounds > 1)
-    for seat in SEATS:
-        rates = [line["learning_rate"] for line in records(tmp_path, "seat", seat)]
+        runs.play_duel(tmp_path, base, rounds=rounds, preset=runs.tiny(preset, grpo=grpo), resume=rounds > 1)
+    for seat in runs.SEATS:
+        rates = [line["learning_rate"] for line in runs.records(tmp_path, "seat", seat)]
         assert rates == pytest.approx([1e-2, 2 / 3 * 1e-3, 1 / 3 * 1e-3])
 
 
@@ -113,7 +103,7 @@ def test_a_loss_of_ones_own_is_the_mean_over_passes(base: Path, tmp_path: Path, 
         policy, batch = coder_of(base, tmp_path / name, own, [0.0, 1.0] * 4)
         adapters = policy.model.shared.adapters
         policy._learner = Learner(policy.model.shared.model.base, adapters[policy.model.adapter], tokens)
-        learn(policy, batch)
+        runs.learn(policy, batch)
         assert policy.metrics()["loss"] == pytest.approx(1.0), name
 
 
@@ -124,16 +114,19 @@ def test_an_engine_of_ones_own_samples_in_the_place_of_the_built_in_one(
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.syspath_prepend(str(tmp_path))
     own = changed(algorithm={"rollouts": "mine:Counting"})
-    play_duel(tmp_path / "run", base, rounds=1, preset=own)
+    runs.play_duel(tmp_path / "run", base, rounds=1, preset=own)
     import mine
 
     assert mine.calls >= 2, "each seat once a round"
-    for seat in SEATS:
-        first, other = (without_seconds(records(run, "seat", seat))[0] for run in (whole, tmp_path / "run"))
+    for seat in runs.SEATS:
+        first, other = (runs.without_seconds(runs.records(run, "seat", seat))[0] for run in (whole, tmp_path / "run"))
         assert first.keys() == other.keys()
         for name in ("tokens", "prompt_tokens", "length", "reward"):
             assert first[name] == other[name]
-    assert without_seconds(records(whole, "round"))[0] == without_seconds(records(tmp_path / "run", "round"))[0]
+    assert (
+        runs.without_seconds(runs.records(whole, "round"))[0]
+        == runs.without_seconds(runs.records(tmp_path / "run", "round"))[0]
+    )
     for name in ("mine:Nothing", "json:loads"):
         with pytest.raises(ConfigurationError, match=r"algorithm\.rollouts must name a subclass of RolloutEngine, got"):
             load_model(base, changed(algorithm={"rollouts": name}))
@@ -155,10 +148,10 @@ class Counting(GenerateEngine):
 
 def test_the_divergence_begins_at_zero_and_holds_adapters_back(whole: Path, base: Path, tmp_path: Path) -> None:
     """With a large weight the seats stay nearer to the base than without; the first step does not know it yet."""
-    play_duel(tmp_path, base, rounds=3, preset=changed(grpo={"beta": 5.0}))
-    for seat in SEATS:
-        assert not any("kl" in line for line in records(whole, "seat", seat)), "nobody asked the base"
-        divergences = [line["kl"] for line in records(tmp_path, "seat", seat)]
+    runs.play_duel(tmp_path, base, rounds=3, preset=changed(grpo={"beta": 5.0}))
+    for seat in runs.SEATS:
+        assert not any("kl" in line for line in runs.records(whole, "seat", seat)), "nobody asked the base"
+        divergences = [line["kl"] for line in runs.records(tmp_path, "seat", seat)]
         assert divergences[0] == pytest.approx(0.0, abs=1e-6)
         assert divergences[-1] > 1e-4
         assert added(tmp_path / seat / "final") < added(whole / seat / "final")
@@ -166,7 +159,7 @@ def test_the_divergence_begins_at_zero_and_holds_adapters_back(whole: Path, base
 
 def added(directory: Path) -> float:
     """To the base's weights: the sum of the products' squares."""
-    found = weights(directory)
+    found = runs.weights(directory)
     names = [name for name in found if "lora_A" in name]
     return sum(float((found[name.replace("lora_A", "lora_B")] @ found[name]).square().sum()) for name in names)
 
@@ -174,10 +167,10 @@ def added(directory: Path) -> float:
 def test_suites_are_written_against_the_programs_alone_that_the_tester_learns_from(base: Path, tmp_path: Path) -> None:
     """2 questions, 4 programs, 4 suites against one of them: 8 rows, of which all are learnt from."""
     ahead = changed(options={"selection": "ahead"}, reward={"coder_tests": "union"}, keep_duels=1)
-    for seats in (SEATS, ("player",)):
+    for seats in (runs.SEATS, ("player",)):
         run = tmp_path / seats[0]
-        play_duel(run, base, rounds=1, preset=ahead, seats=seats)
-        assert [line["not_attacked"] for line in records(run, "round")] == [0]
+        runs.play_duel(run, base, rounds=1, preset=ahead, seats=seats)
+        assert [line["not_attacked"] for line in runs.records(run, "round")] == [0]
         kept = (run / "duels" / "round-1.jsonl").read_text().splitlines()
         (game,) = [line["match"] for line in map(json.loads, kept) if "match" in line]
         assert sorted(map(len, game["suites"])) == [0, 0, 0, 4]
@@ -196,7 +189,7 @@ def test_two_updates_a_round_are_both_in_its_metrics(base: Path, tmp_path: Path)
     two = changed(rounds=1, round={"updates": 2, "questions": 2, "programs": 4})
     for name, earned in (("both", [0.0, 1.0] * 4), ("the first alone", [0.0, 1.0] * 2 + [1.0] * 4)):
         policy, batch = coder_of(base, tmp_path / name, two, earned)
-        learn(policy, batch)
+        runs.learn(policy, batch)
         logs = policy.metrics()
         assert logs["sampling_gap"] < 1e-3, "without what the first update has changed"
         assert all(logs[each] > 0 for each in ("grad_norm", "entropy", "learning_rate"))

@@ -19,24 +19,10 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 import ray
-import training_runs
+import training_runs as runs
 from ray_clusters import start_cluster
 from test_training_baselines import trained
 from test_training_resume import RUNS, made
-from training_runs import (
-    PACKED,
-    ROOT,
-    SEATS,
-    NoSandbox,
-    assert_resumes,
-    assert_same_runs,
-    fail_in_round,
-    play_duel,
-    records,
-    same_weights,
-    tiny,
-    without_evaluations,
-)
 
 from codea1_env import whole_files
 from codea1_env.configuration.presets import Preset
@@ -49,9 +35,9 @@ pytestmark = [
     pytest.mark.filterwarnings("default::ResourceWarning", "ignore::DeprecationWarning:ray"),
 ]
 needs_cluster = pytest.mark.usefixtures("cluster")
-RECIPE = str(ROOT / "agents" / "train_grpo.py")
-UNMEASURED = without_evaluations()
-TWICE = tiny(round={"updates": 2})
+RECIPE = str(runs.ROOT / "agents" / "train_grpo.py")
+UNMEASURED = runs.without_evaluations()
+TWICE = runs.tiny(round={"updates": 2})
 TWO_RANKS = {"ranks": 2}
 THREE = {"seats": ("coder", "tester", "tester_1")}
 What = Callable[[Any, Any], None]
@@ -61,7 +47,7 @@ What = Callable[[Any, Any], None]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """One for all: the engine stays with the cluster that its process has joined."""
-    for module in (training_runs, sys.modules[__name__]):
+    for module in (runs, sys.modules[__name__]):
         ray.cloudpickle.register_pickle_by_value(module)  # the actors cannot import tests
     start_cluster(num_cpus=4)
     yield
@@ -72,7 +58,7 @@ def cluster() -> Iterator[None]:
 def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An uninterrupted run in one process: what every run here must come to."""
     directory = tmp_path_factory.mktemp("runs") / "local"
-    assert not play_duel(directory, base, rounds=2, preset=TWICE)
+    assert not runs.play_duel(directory, base, rounds=2, preset=TWICE)
     return directory
 
 
@@ -99,7 +85,7 @@ def learns_by(seat: str, loss: Callable[[Any], Any]) -> What:
     """A seat takes a gradient of another loss."""
 
     def what(run: Any, score: Any) -> None:
-        policy, batch = run._policies[seat], score.batches[SEATS.index(seat)]
+        policy, batch = run._policies[seat], score.batches[runs.SEATS.index(seat)]
         policy.backward(policy.updates(batch, policy.advantages(batch))[0], loss)
 
     return what
@@ -107,18 +93,20 @@ def learns_by(seat: str, loss: Callable[[Any], Any]) -> What:
 
 @needs_cluster
 def test_both_engines_give_the_same_bits(base: Path, tmp_path: Path) -> None:
-    preset = without_evaluations(**PACKED)
+    preset = runs.without_evaluations(**runs.PACKED)
     for engine in ("local", "ray"):
-        assert not play_duel(tmp_path / engine, base, rounds=2, engine=engine, seats=("player",), preset=preset)
-    assert_same_runs(tmp_path / "local", tmp_path / "ray")
+        assert not runs.play_duel(tmp_path / engine, base, rounds=2, engine=engine, seats=("player",), preset=preset)
+    runs.assert_same_runs(tmp_path / "local", tmp_path / "ray")
 
 
 @pytest.mark.slow
 @needs_cluster
-@pytest.mark.parametrize("sections", [*RUNS.values(), THREE, THREE | PACKED], ids=[*RUNS, "three", "three, packed"])
+@pytest.mark.parametrize(
+    "sections", [*RUNS.values(), THREE, THREE | runs.PACKED], ids=[*RUNS, "three", "three, packed"]
+)
 def test_a_run_goes_on_under_ray_to_the_local_bits(sections: dict[str, Any], base: Path, tmp_path: Path) -> None:
     seats, preset = made(sections, tmp_path)
-    assert_resumes(base, tmp_path, rounds=2, preset=preset, seats=seats, engine="ray")
+    runs.assert_resumes(base, tmp_path, rounds=2, preset=preset, seats=seats, engine="ray")
     finals = [next((tmp_path / "parts" / seat / "final").glob("*.safetensors")).read_bytes() for seat in seats]
     assert len(set(finals)) == len(seats), "every seat has learnt something of its own"
 
@@ -126,14 +114,14 @@ def test_a_run_goes_on_under_ray_to_the_local_bits(sections: dict[str, Any], bas
 @pytest.mark.slow
 @needs_cluster
 @pytest.mark.parametrize("recipe", ["golden_tests", "frozen_tester", "static_tests", "sft", "expert_iteration"])
-@pytest.mark.parametrize("changes", [{}, PACKED], ids=["trl", "packed"])
+@pytest.mark.parametrize("changes", [{}, runs.PACKED], ids=["trl", "packed"])
 def test_every_baseline_gives_the_same_bits_under_both_engines(
     recipe: str, changes: dict[str, Any], bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
 ) -> None:
-    how = {"preset": tiny(rounds=2, **changes), "cache": bases, "patch": monkeypatch}
+    how = {"preset": runs.tiny(rounds=2, **changes), "cache": bases, "patch": monkeypatch}
     for engine in ("local", "ray"):
         trained(recipe, tmp_path / engine, "--engine", engine, capsys=capsys, **how)
-    assert_same_runs(tmp_path / "local", tmp_path / "ray")
+    runs.assert_same_runs(tmp_path / "local", tmp_path / "ray")
 
 
 def weights_digest(actor: Any) -> str:
@@ -151,8 +139,8 @@ BY_TEST = {"credit": "test", "zero_variance": "drop"}
 @pytest.mark.parametrize(
     ("seats", "preset"),
     [
-        (SEATS, tiny(TWICE, placement={"coder": TWO_RANKS, "tester": TWO_RANKS})),
-        (("player",), without_evaluations(placement={"coder": TWO_RANKS}, algorithm=BY_TEST)),
+        (runs.SEATS, runs.tiny(TWICE, placement={"coder": TWO_RANKS, "tester": TWO_RANKS})),
+        (("player",), runs.without_evaluations(placement={"coder": TWO_RANKS}, algorithm=BY_TEST)),
     ],
     ids=["duel", "alone"],
 )
@@ -167,15 +155,15 @@ def test_two_ranks_a_seat_hold_the_same_weights_and_resume_to_the_same_bits(
             noted[seat] = ray.get([actor.__ray_call__.remote(weights_digest) for actor in actors])
 
     how: dict[str, Any] = {"rounds": 2, "preset": preset, "engine": "ray", "seats": seats}
-    assert not play_duel(tmp_path / "whole", base, **how, **in_round(2, note_weights))
+    assert not runs.play_duel(tmp_path / "whole", base, **how, **in_round(2, note_weights))
     for seat in seats:
         first, second = noted[seat]
         assert first == second
-        assert not same_weights(tmp_path / "whole" / seat / "final", base)
+        assert not runs.same_weights(tmp_path / "whole" / seat / "final", base)
     with pytest.raises(SeatFailed, match=f"the {seats[-1]} is gone"):
-        play_duel(tmp_path / "resumed", base, **how, **in_round(2, killed(seats[-1])))
-    assert not play_duel(tmp_path / "resumed", base, **how, resume=True)
-    assert_same_runs(tmp_path / "whole", tmp_path / "resumed")
+        runs.play_duel(tmp_path / "resumed", base, **how, **in_round(2, killed(seats[-1])))
+    assert not runs.play_duel(tmp_path / "resumed", base, **how, resume=True)
+    runs.assert_same_runs(tmp_path / "whole", tmp_path / "resumed")
 
 
 def test_ranks_are_told_their_place_and_see_the_gpus_of_their_seat_on_their_machine() -> None:
@@ -213,7 +201,7 @@ def patient_for_a_second(run: Any, score: Any) -> None:
         policy._ranks._patience_s = 1.0
 
 
-RANKS = without_evaluations(placement={"coder": TWO_RANKS})
+RANKS = runs.without_evaluations(placement={"coder": TWO_RANKS})
 FAILURES: dict[str, tuple[tuple[What, ...], str, Any, str]] = {
     "a killed seat": ((killed("tester"),), "the tester is gone: ", TWICE, "ray"),
     "a raise, then the other engine": (
@@ -235,14 +223,14 @@ def test_a_failure_ends_the_run_with_its_cause_and_a_checkpoint_to_go_on_from(
     what: tuple[What, ...], cause: str, preset: Any, then: str, whole: Path, base: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(SeatFailed, match=cause) as raised:
-        play_duel(tmp_path, base, rounds=2, preset=preset, engine="ray", **in_round(2, *what))
+        runs.play_duel(tmp_path, base, rounds=2, preset=preset, engine="ray", **in_round(2, *what))
     assert "\n" not in str(raised.value)
     assert (tmp_path / "failure.txt").read_text().startswith(str(raised.value))
-    for seat in SEATS:
+    for seat in runs.SEATS:
         assert list((tmp_path / seat).glob("checkpoint-*/complete.json"))
-    assert not play_duel(tmp_path, base, rounds=2, preset=preset, engine=then, resume=True)
+    assert not runs.play_duel(tmp_path, base, rounds=2, preset=preset, engine=then, resume=True)
     if preset == TWICE:
-        assert_same_runs(whole, tmp_path)
+        runs.assert_same_runs(whole, tmp_path)
 
 
 @pytest.mark.slow
@@ -250,12 +238,12 @@ def test_a_failure_ends_the_run_with_its_cause_and_a_checkpoint_to_go_on_from(
 def test_a_local_run_goes_on_under_ray_and_a_lost_sandbox_ends_it(whole: Path, base: Path, tmp_path: Path) -> None:
     how: dict[str, Any] = {"rounds": 2, "preset": TWICE}
     with pytest.raises(ZeroDivisionError):
-        play_duel(tmp_path / "run", base, **how, on_score=fail_in_round(2))
-    gone = {"make_sandbox": lambda: closing(NoSandbox())}
+        runs.play_duel(tmp_path / "run", base, **how, on_score=runs.fail_in_round(2))
+    gone = {"make_sandbox": lambda: closing(runs.NoSandbox())}
     with pytest.raises(SandboxError, match=r"^the sandbox must answer, got no answer$"):
-        play_duel(tmp_path / "lost", base, **how | {"preset": UNMEASURED}, engine="ray", **gone)
-    assert not play_duel(tmp_path / "run", base, **how, engine="ray", resume=True)
-    assert_same_runs(whole, tmp_path / "run")
+        runs.play_duel(tmp_path / "lost", base, **how | {"preset": UNMEASURED}, engine="ray", **gone)
+    assert not runs.play_duel(tmp_path / "run", base, **how, engine="ray", resume=True)
+    runs.assert_same_runs(whole, tmp_path / "run")
 
 
 @pytest.mark.slow
@@ -272,7 +260,7 @@ def test_actors_hold_the_lock_of_their_run_until_they_have_ended(base: Path, tmp
         tried.append(run)
 
     what = in_round(1, go_on_without_the_first_process)
-    assert not play_duel(tmp_path, base, rounds=1, preset=UNMEASURED, engine="ray", **what)
+    assert not runs.play_duel(tmp_path, base, rounds=1, preset=UNMEASURED, engine="ray", **what)
     assert tried
     whole_files.RunLock(tmp_path, alone=True).release()
 
@@ -291,7 +279,7 @@ def begun(bases: Path, tmp_path: Path, monkeypatch: Any) -> Callable[[], tuple[A
         process = psutil.Popen([sys.executable, RECIPE, *options], start_new_session=True, **pipes)
         metrics = tmp_path / "run" / "metrics.jsonl"
         while process.poll() is None and not (
-            metrics.exists() and all(records(tmp_path / "run", "seat", seat) for seat in SEATS)
+            metrics.exists() and all(runs.records(tmp_path / "run", "seat", seat) for seat in runs.SEATS)
         ):
             time.sleep(0.05)
         return process, process.children(recursive=True)
@@ -316,13 +304,13 @@ def test_ctrl_c_finishes_the_round_leaves_nothing_running_and_the_run_goes_on(be
     assert status == 130, errors[-2000:]
     assert "stopped; all seats are saved" in errors
     run = tmp_path / "run"
-    steps = [{int(path.name.split("-")[1]) for path in (run / seat).glob("checkpoint-*")} for seat in SEATS]
+    steps = [{int(path.name.split("-")[1]) for path in (run / seat).glob("checkpoint-*")} for seat in runs.SEATS]
     assert steps[0] == steps[1]
     done = max(steps[0])
-    assert [line["round"] for line in records(run, "round")] == list(range(1, done + 1))
+    assert [line["round"] for line in runs.records(run, "round")] == list(range(1, done + 1))
     command = [sys.executable, RECIPE, "--resume", str(run), "--rounds", str(done + 1)]
     subprocess.run(command, check=True, capture_output=True)
-    assert [line["round"] for line in records(run, "round")] == list(range(1, done + 2))
+    assert [line["round"] for line in runs.records(run, "round")] == list(range(1, done + 2))
 
 
 @pytest.mark.slow

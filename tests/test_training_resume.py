@@ -13,18 +13,8 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import torch
+import training_runs as runs
 import yaml
-from training_runs import (
-    PACKED,
-    ROOT,
-    SEATS,
-    assert_resumes,
-    last_checkpoint,
-    records,
-    same_weights,
-    weights,
-    without_evaluations,
-)
 
 from codea1_env.training.models.shared_base import shared_base
 from codea1_env.training.round.past_opponents import BOOK, RECORDS, SNAPSHOTS, snapshot
@@ -85,7 +75,7 @@ OWN = {
 ALONE = {"seats": ("player",), "round": {"suites": 3}}  # groups of 4 and of 3
 VOTED = {"reward": {"oracle": "majority"}}
 TWICE = {"round": {"updates": 2}}
-ADAPTERS = {"lora": PACKED["lora"] | {"target": "q_proj,down_proj"}}
+ADAPTERS = {"lora": runs.PACKED["lora"] | {"target": "q_proj,down_proj"}}
 BY_TEST = {"credit": "test", "loss_type": "dr_grpo", "scale": "none"}
 BY_SEAT = {"advantage": "rae", "scale": "none", "rate": 0.05, "questions": "pass_rate"}
 BY_QUESTION = {"advantage": "question", "zero_variance": "drop", "questions": "pass_rate"}
@@ -96,9 +86,9 @@ PAST = {
 NEEDS_PEFT = pytest.mark.skipif(importlib.util.find_spec("peft") is None, reason="the extra `lora` is not installed")
 RUNS: dict[str, dict[str, Any]] = {
     "own and past, trl": {"algorithm": OWN, **TWICE, **PAST},
-    "own and past, packed": {"algorithm": OWN, **TWICE, **PAST, **PACKED},
+    "own and past, packed": {"algorithm": OWN, **TWICE, **PAST, **runs.PACKED},
     "alone, trl": {**ALONE, "algorithm": BY_SEAT, "options": {"access": "black-box", "schedule": "alternating"}},
-    "alone, packed": {**ALONE, **PACKED, "algorithm": BY_QUESTION, **VOTED, "grpo": {"beta": 0.1}},
+    "alone, packed": {**ALONE, **runs.PACKED, "algorithm": BY_QUESTION, **VOTED, "grpo": {"beta": 0.1}},
     "adapters": {**ADAPTERS, "algorithm": BY_TEST},
 }
 
@@ -110,7 +100,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(name: str, base: Path, tmp_pa
         monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails: the extra `train` does not bring it
     rounds = 2 if name == "adapters" else 3
     arenas = 2 if name == "own and past, packed" else 1
-    whole = assert_resumes(base, tmp_path, rounds=rounds, preset=preset, seats=seats, arenas=arenas)
+    whole = runs.assert_resumes(base, tmp_path, rounds=rounds, preset=preset, seats=seats, arenas=arenas)
     assert [*seats] == sorted(path.parent.name for path in whole.glob("*/final"))
     for look in LOOKS[name.split(",")[0]]:
         look(whole, base, preset)
@@ -121,19 +111,19 @@ def made(sections: dict[str, Any], folder: Path) -> tuple[tuple[str, ...], Any]:
     (folder / "own_parts.py").write_text(PARTS)
     given = {name: value for name, value in sections.items() if name != "seats"}
     algorithm = given.get("algorithm", {}) | {"path": [str(folder)]}
-    return sections.get("seats", SEATS), without_evaluations(**given | {"algorithm": algorithm})
+    return sections.get("seats", runs.SEATS), runs.without_evaluations(**given | {"algorithm": algorithm})
 
 
 def look_at_parts(whole: Path, base: Path, preset: Any) -> None:
     own = {OWN[part] for part in ("advantage", "loss_type", "optimizer", "questions")}
     assert yaml.safe_load((whole.with_name("parts") / "config.yaml").read_text())["starts"][1]["own_code"].keys() == own
-    for seat in SEATS:
-        checkpoint = last_checkpoint(whole / seat)
+    for seat in runs.SEATS:
+        checkpoint = runs.last_checkpoint(whole / seat)
         assert json.loads((checkpoint / "advantage.json").read_text()) == {"bar": 0.25, "rounds": 3}
         states = [torch.load(file, weights_only=True) for file in checkpoint.glob("*.pt")]
         groups = [group for state in states for group in state.get("optimizer", state).get("param_groups", ())]
         assert {group["momentum"] for group in groups} == {0.9}
-    asked = json.loads((last_checkpoint(whole / "coder") / "questions.json").read_text())
+    asked = json.loads((runs.last_checkpoint(whole / "coder") / "questions.json").read_text())
     assert asked["asked"] == 3 * preset.round.questions
     assert 0 < len(asked["passed"]) <= preset.problems.train
 
@@ -143,35 +133,35 @@ def look_at_past(whole: Path, base: Path, preset: Any) -> None:
     (fared,) = whole.glob(f"*/checkpoint-{3 * updates}/{RECORDS}")
     assert (fared.parent / BOOK).is_file()
     assert set(json.loads(fared.read_text())["coder"]) - {"0"}, "only the base was drawn: this run shows nothing"
-    assert all("past_coder_reward" in record for record in records(whole, "round"))
+    assert all("past_coder_reward" in record for record in runs.records(whole, "round"))
     for final in whole.glob("*/final"):
-        assert same_weights(snapshot(final.parent, 2), final.parent / f"checkpoint-{2 * updates}")
+        assert runs.same_weights(snapshot(final.parent, 2), final.parent / f"checkpoint-{2 * updates}")
     if preset.trainer == "packed":
         assert not [name for name in shared_base(base, preset).adapters if SNAPSHOTS in name], "each was let go"
 
 
 def look_at_one_player(whole: Path, base: Path, preset: Any) -> None:
     """Both roles were played and paid, in batches of groups of unequal size."""
-    rounds = records(whole, "round")
+    rounds = runs.records(whole, "round")
     assert all(record["unscored"] == 0 for record in rounds)
-    assert all(any(record[f"{role}_reward"] > 0 for record in rounds) for role in SEATS)
+    assert all(any(record[f"{role}_reward"] > 0 for record in rounds) for role in runs.SEATS)
     assert rounds[-1]["book"] > 0, "no program failed a test: this run shows nothing"
     assert any("oracle_error" in record for record in rounds) == (preset.reward.oracle == "majority")
-    zero_shares = {round(record["frac_reward_zero_std"], 6) for record in records(whole, "seat", "player")}
+    zero_shares = {round(record["frac_reward_zero_std"], 6) for record in runs.records(whole, "seat", "player")}
     assert zero_shares <= {round((4 * c + 3 * t) / 14, 6) for c in range(3) for t in range(3)}, "2 * 4 + 2 * 3 rows"
-    state = json.loads((last_checkpoint(whole / "player") / "advantage.json").read_text())
-    assert state["means"].keys() == set(SEATS) if preset.trainer == "trl" else state["means"]
-    passed = json.loads((last_checkpoint(whole / "player") / "questions.json").read_text())["passed"]
+    state = json.loads((runs.last_checkpoint(whole / "player") / "advantage.json").read_text())
+    assert state["means"].keys() == set(runs.SEATS) if preset.trainer == "trl" else state["means"]
+    passed = json.loads((runs.last_checkpoint(whole / "player") / "questions.json").read_text())["passed"]
     assert passed
     assert all(0 <= rate <= 1 for rate in passed.values())
 
 
 def look_at_adapters(whole: Path, base: Path, preset: Any) -> None:
     """Finals are whole models, which differ where the adapters are."""
-    before = weights(base)
-    for seat in SEATS:
+    before = runs.weights(base)
+    for seat in runs.SEATS:
         assert not list((whole / seat / "final").glob("adapter*"))
-        after = weights(whole / seat / "final")
+        after = runs.weights(whole / seat / "final")
         assert after.keys() == before.keys()
         changed = {name for name in after if not torch.equal(after[name], before[name])}
         assert changed
@@ -190,6 +180,6 @@ def test_a_run_killed_at_random_is_the_same(bases: Path, tmp_path: Path, engine:
     told = f"--engine {engine} --updates 2 --kills {kills} --rounds {rounds} --output {tmp_path / 'runs'}"
     command = [sys.executable, "benchmarks/resume_torture.py", *told.split()]
     environment = os.environ | {"CODEA1_CACHE": str(bases)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=runs.ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the same, bit for bit" in done.stdout

@@ -44,9 +44,8 @@ def changed(**sections: Any) -> Preset:
 
 @pytest.fixture(scope="module")
 def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three rounds in one go."""
     directory = tmp_path_factory.mktemp("runs") / "whole"
-    runs.play_duel(directory, base, rounds=3, preset=PRESET)
+    runs.play_duel(directory, base, rounds=1, preset=PRESET)
     return directory
 
 
@@ -54,12 +53,12 @@ def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_resumed_run_has_its_schedule_and_the_rate_of_now(preset: Preset, base: Path, tmp_path: Path) -> None:
     """As the error of a gradient that is not finite advises. A rate that has fallen to 0 at the end of a run would make
     the next step one that learns nothing."""
-    for rounds, rate in ((1, 1e-2), (3, 1e-3)):
+    for rounds, rate in ((1, 1e-2), (2, 1e-3)):
         grpo = {"learning_rate": rate, "lr_scheduler_type": "linear", "warmup_steps": 0}
         runs.play_duel(tmp_path, base, rounds=rounds, preset=runs.tiny(preset, grpo=grpo), resume=rounds > 1)
     for seat in runs.SEATS:
         rates = [line["learning_rate"] for line in runs.records(tmp_path, "seat", seat)]
-        assert rates == pytest.approx([1e-2, 2 / 3 * 1e-3, 1 / 3 * 1e-3])
+        assert rates == pytest.approx([1e-2, 1 / 2 * 1e-3])
 
 
 def test_rates_that_were_not_edited_are_left_alone() -> None:
@@ -108,25 +107,17 @@ def test_a_loss_of_ones_own_is_the_mean_over_passes(base: Path, tmp_path: Path, 
 
 
 def test_an_engine_of_ones_own_samples_in_the_place_of_the_built_in_one(
-    whole: Path, base: Path, tmp_path: Path, monkeypatch: Any
+    base: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """It draws by the same uniforms, and so the first round is the same."""
+    """It draws by the same uniforms, and so what is drawn is the same."""
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    own = changed(algorithm={"rollouts": "mine:Counting"})
-    runs.play_duel(tmp_path / "run", base, rounds=1, preset=own)
+    _, built_in = coder_of(base, tmp_path, changed(), [])
+    _, own = coder_of(base, tmp_path, changed(algorithm={"rollouts": "mine:Counting"}), [])
     import mine
 
-    assert mine.calls >= 2, "each seat once a round"
-    for seat in runs.SEATS:
-        first, other = (runs.without_seconds(runs.records(run, "seat", seat))[0] for run in (whole, tmp_path / "run"))
-        assert first.keys() == other.keys()
-        for name in ("tokens", "prompt_tokens", "length", "reward"):
-            assert first[name] == other[name]
-    assert (
-        runs.without_seconds(runs.records(whole, "round"))[0]
-        == runs.without_seconds(runs.records(tmp_path / "run", "round"))[0]
-    )
+    assert mine.calls == 1
+    assert [row.sample.tokens for row in own] == [row.sample.tokens for row in built_in]
     for name in ("mine:Nothing", "json:loads"):
         with pytest.raises(ConfigurationError, match=r"algorithm\.rollouts must name a subclass of RolloutEngine, got"):
             load_model(base, changed(algorithm={"rollouts": name}))
@@ -146,22 +137,13 @@ class Counting(GenerateEngine):
 """
 
 
-def test_the_divergence_begins_at_zero_and_holds_adapters_back(whole: Path, base: Path, tmp_path: Path) -> None:
-    """With a large weight the seats stay nearer to the base than without; the first step does not know it yet."""
-    runs.play_duel(tmp_path, base, rounds=3, preset=changed(grpo={"beta": 5.0}))
+def test_the_divergence_from_the_base_begins_at_zero(whole: Path, base: Path, tmp_path: Path) -> None:
+    runs.play_duel(tmp_path, base, rounds=2, preset=changed(grpo={"beta": 5.0}))
     for seat in runs.SEATS:
         assert not any("kl" in line for line in runs.records(whole, "seat", seat)), "nobody asked the base"
         divergences = [line["kl"] for line in runs.records(tmp_path, "seat", seat)]
         assert divergences[0] == pytest.approx(0.0, abs=1e-6)
-        assert divergences[-1] > 1e-4
-        assert added(tmp_path / seat / "final") < added(whole / seat / "final")
-
-
-def added(directory: Path) -> float:
-    """To the base's weights: the sum of the products' squares."""
-    found = runs.weights(directory)
-    names = [name for name in found if "lora_A" in name]
-    return sum(float((found[name.replace("lora_A", "lora_B")] @ found[name]).square().sum()) for name in names)
+        assert divergences[1] > 1e-4
 
 
 def test_suites_are_written_against_the_programs_alone_that_the_tester_learns_from(base: Path, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """A tester reward and a book's policy of one's own, written outside the package against public names only."""
 
 import ast
+import contextlib
+import io
 import json
 import shutil
 import subprocess
@@ -23,6 +25,7 @@ from codea1_env import (
     RewardConfig,
     TestCase,
 )
+from codea1_env.cli import main
 from codea1_env.judging.version import VERSION
 from codea1_env.records.recording import Recorder, read_recording, replay
 
@@ -54,13 +57,17 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def command(*arguments: object, status: int = 0) -> str:
-    """What the command says on standard error, once it has ended with that status."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", "from codea1_env.cli import main; raise SystemExit(main())", *map(str, arguments)],
-        capture_output=True, text=True, env={"PYTHONPATH": str(EXAMPLES.parent), "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
-    assert done.returncode == status, done.stderr
-    return done.stderr
+    """What the command says on standard error, once it has ended with that status. It has imported no class of one's
+    own before."""
+    for name in [name for name in sys.modules if name.startswith("own_")]:
+        del sys.modules[name]
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            ended: object = main([*map(str, arguments)])
+        except SystemExit as stopped:
+            ended = stopped.code
+    assert ended == status, said.getvalue()
+    return said.getvalue()
 
 
 def scored(*arguments: object, status: int = 0) -> Any:
@@ -267,17 +274,18 @@ class Reward(TesterReward):
 """
 
 
-@pytest.mark.parametrize(
-    ("module", "workers", "status", "says"),
-    [
-        (NO_KEY, 2, 1, "own_broken:Reward.suite, which is not codea1's, raised KeyError: 'x'"),
-        ("1 / 0", 1, 1, "own_broken, which is not codea1's, raised ZeroDivisionError: division by zero"),
-        ("def", 1, 2, "tester_reward must name a module that Python can read, got 'own_broken:Reward': invalid"),
-    ],
-)
-def test_an_own_error_is_no_fault_of_codea1(module: str, workers: int, status: int, says: str, outside: Path) -> None:
-    (outside / "own_broken.py").write_text(module)
-    said = scored("--tester-reward", "own_broken:Reward", "--workers", workers, status=status)
+BROKEN = {
+    "own_key": (NO_KEY, 2, 1, "own_key:Reward.suite, which is not codea1's, raised KeyError: 'x'"),
+    "own_zero": ("1 / 0", 1, 1, "own_zero, which is not codea1's, raised ZeroDivisionError: division by zero"),
+    "own_def": ("def", 1, 2, "tester_reward must name a module that Python can read, got 'own_def:Reward': invalid"),
+}
+
+
+@pytest.mark.parametrize("module", BROKEN)
+def test_an_own_error_is_no_fault_of_codea1(module: str, outside: Path) -> None:
+    text, workers, status, says = BROKEN[module]
+    (outside / f"{module}.py").write_text(text)
+    said = scored("--tester-reward", f"{module}:Reward", "--workers", workers, status=status)
     assert said.splitlines()[-1].startswith(f"codea1: {says}")
     assert ("Traceback" in said) == (status == 1)
     assert "fault of codea1" not in said

@@ -26,6 +26,7 @@ from codea1_env import (
     TestCase,
 )
 from codea1_env.cli import main
+from codea1_env.configuration.presets import load_preset
 from codea1_env.judging.version import VERSION
 from codea1_env.records.recording import Recorder, read_recording, replay
 
@@ -441,25 +442,23 @@ def test_what_is_no_policy_is_refused(outside: Path) -> None:
         assert len(book) == 0  # as it was, and it can be saved
 
 
-def test_classes_and_prompts_are_found_beside_the_configuration_and_when_a_run_is_resumed(tmp_path: Path) -> None:
-    """From another folder, in a process for each, as a user starts them."""
-    pytest.importorskip("yaml", reason="the extra `train` is not installed")
-    beside, elsewhere = tmp_path / "beside", tmp_path / "elsewhere"
-    for folder in (beside, elsewhere):
-        folder.mkdir()
-    for name in OWN:
-        shutil.copy(EXAMPLES / f"{name}.py", beside)
-    (beside / "words.yaml").write_text("coder: {system: Words of mine.}\n")
-    (beside / "own.yaml").write_text(
+def test_classes_and_prompts_are_found_beside_the_configuration_and_when_a_run_is_resumed(
+    outside: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From another folder; resumed in another process, as a user does."""
+    yaml = pytest.importorskip("yaml", reason="the extra `train` is not installed")
+    for name in ("reward", "book"):  # which nobody has imported here
+        (outside / f"own_{name}.py").rename(outside / f"beside_{name}.py")
+    (outside / "words.yaml").write_text("coder: {system: Words of mine.}\n")
+    (outside / "own.yaml").write_text(
         "extends: 0.5b\nprompts: words.yaml\n"
-        "reward: {tester_reward: own_reward:Reward, tester_reward_args: {accusing: -1}}\n"
-        "book: {policy: own_book:Recent, policy_args: {visits: 9}, capacity: 2}\n"
+        "reward: {tester_reward: beside_reward:Reward, tester_reward_args: {accusing: -1}}\n"
+        "book: {policy: beside_book:Recent, policy_args: {visits: 9}, capacity: 2}\n"
     )
-    begun = (
-        "import yaml; from pathlib import Path; from codea1_env.configuration.presets import load_preset\n"
-        "preset = load_preset(None, Path('../beside/own.yaml'))\n"
-        "Path('config.yaml').write_text(yaml.safe_dump({'seed': 0, 'preset': preset.to_dict()}))\n"
-    )
+    (outside / "elsewhere").mkdir()
+    monkeypatch.chdir(outside / "elsewhere")
+    preset = load_preset(None, Path("../own.yaml"))
+    Path("config.yaml").write_text(yaml.safe_dump({"seed": 0, "preset": preset.to_dict()}))
     resumed = (
         "from pathlib import Path; from codea1_env.configuration.arguments import read_configuration\n"
         "preset, _ = read_configuration(Path('config.yaml'))\n"
@@ -467,10 +466,7 @@ def test_classes_and_prompts_are_found_beside_the_configuration_and_when_a_run_i
         "print(preset.reward.tester_reward_args, preset.book.policy_args)\n"
     )
     environment = {"PYTHONPATH": str(EXAMPLES.parent), "PATH": "/usr/bin:/bin"}
-    for program, printed in (
-        (begun, ""),
-        (resumed, "own_reward own_book Words of mine.\n{'accusing': -1} {'visits': 9}\n"),
-    ):
-        command = [sys.executable, "-P", "-c", program]
-        done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, env=environment)
-        assert (done.returncode, done.stdout) == (0, printed), done.stderr
+    run = [sys.executable, "-P", "-c", resumed]
+    done = subprocess.run(run, capture_output=True, text=True, env=environment)
+    printed = "beside_reward beside_book Words of mine.\n{'accusing': -1} {'visits': 9}\n"
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr

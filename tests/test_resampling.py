@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
-from training_runs import PACKED, play_duel, play_golden, records, tiny, without_evaluations
+from training_runs import PACKED, play_duel, records, tiny, without_evaluations
 
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.presets import Preset
@@ -93,7 +93,11 @@ def test_both_trainers_sample_silent_groups_again_up_to_the_bound_and_learn_from
 
     monkeypatch.setattr("codea1_env.training.loop.grade_round", graded)
     scores = list[Score]()
-    play_golden(tmp_path, base, rounds=1, preset=preset, on_end=lambda run, index, score: scores.append(score))
+
+    def keep(run: Recipe, index: int, score: Score) -> None:
+        scores.append(score)
+
+    play_duel(tmp_path, base, rounds=1, preset=preset, seats=("coder",), on_score=keep)
     assert [count for count, _ in asked] == [8] * (1 + attempts)
     assert len({texts for _, texts in asked}) == len(asked), "each attempt draws other tokens"
     assert len(scores[0].batches[0]) == 8

@@ -235,12 +235,12 @@ def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base:
     """Or a round would be lost that nobody has saved."""
     ended = list[int]()
 
-    def press(run: Recipe, index: int, score: Score) -> None:
+    def press(index: int) -> None:
         ended.append(index)
         if index == 0:
             signal.raise_signal(signal.SIGINT)
 
-    runs.play_golden(tmp_path, base, rounds=3, preset=runs.tiny(save_rounds=10), on_end=press)
+    runs.play_duel(tmp_path, base, rounds=3, preset=runs.tiny(save_rounds=10), seats=("coder",), on_end=press)
     assert ended == [0, 1]
     assert runs.last_checkpoint(tmp_path / "coder").name == "checkpoint-2"
 

@@ -155,44 +155,35 @@ def play_duel(
     *,
     rounds: int,
     seats: Sequence[str] = SEATS,
-    on_score: Callable[[Recipe, int, Score], Score | None] | None = None,
+    on_score: Callable[[Recipe, int, Score], Score | None] = lambda *_: None,
+    on_end: Callable[[int], None] = lambda _: None,
     **how: Any,
 ) -> bool:
-    """The loop of agents/train_grpo.py. True if it was interrupted. `on_score`: told of each round before it is learnt
-    from; what it returns is learnt in its place. `how`: as for `opened`."""
-    is_alone = tuple(seats) == ("player",)
-    recipe = "self-play" if is_alone else "code_a1"
+    """The loop of agents/train_grpo.py; of baselines/self_play.py with a player, of golden_tests.py with a coder alone.
+    True if it was interrupted. `on_score`: told of each round before it is learnt from; what it returns is learnt in
+    its place. `on_end`: told of each round once it has ended. `how`: as for `opened`."""
+    recipe = {("player",): "self-play", ("coder",): "golden"}.get(tuple(seats), "code_a1")
     with opened(directory, base, rounds=rounds, seats=seats, recipe=recipe, **how) as run:
         coder = run.policy(seats[0])
-        testers = [coder] if is_alone else run.testers()
+        testers = [coder] if recipe == "self-play" else run.testers()
         for index in run.rounds():
             questions = run.choose(index)
             programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
-            shown = run.shown(index, programs)
-            suites = [tester.sample(run.prompts.tester(shown), run.shape.suites) for tester in testers]
-            score = run.play(index, programs, suites)
-            if on_score is not None:
-                score = on_score(run, index, score) or score
-            batches = [[row for role in score.batches for row in role]] if is_alone else score.batches
-            for policy, batch in zip([coder] if is_alone else [coder, *testers], batches, strict=True):
-                learn(policy, batch)
+            if recipe == "golden":
+                score = run.grade(index, programs)
+            else:
+                shown = run.shown(index, programs)
+                suites = [tester.sample(run.prompts.tester(shown), run.shape.suites) for tester in testers]
+                score = run.play(index, programs, suites)
+            score = on_score(run, index, score) or score
+            if recipe == "self-play":
+                learn(coder, [row for role in score.batches for row in role])
+            else:
+                for policy, batch in zip([coder, *testers], score.batches, strict=True):
+                    learn(policy, batch)
             run.end(index)
+            on_end(index)
     return run.interrupted
-
-
-def play_golden(
-    directory: Path, base: Path, *, on_end: Callable[[Recipe, int, Score], None] = lambda *_: None, **how: Any
-) -> None:
-    """The loop of baselines/golden_tests.py. `on_end`: told of each round once it has ended. `how`: as for `opened`."""
-    with opened(directory, base, seats=("coder",), recipe="golden", **how) as run:
-        coder = run.policy("coder")
-        for index in run.rounds():
-            questions = run.choose(index)
-            programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
-            score = run.grade(index, programs)
-            learn(coder, score.batches[0])
-            run.end(index)
-            on_end(run, index, score)
 
 
 def assert_resumes(

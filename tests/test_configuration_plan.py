@@ -83,8 +83,14 @@ SAMPLED_AND_LEARNT = {
 
 @pytest.mark.parametrize("recipe", ROLES)
 def test_a_plan_has_the_models_of_its_recipe_and_no_others(recipe: str) -> None:
-    plan = plan_of(load_preset("0.5b"), recipe)
-    rows, seats = table(plan), SAMPLED_AND_LEARNT[recipe]
+    rows, seats = table(plan := plan_of(load_preset("0.5b"), recipe)), SAMPLED_AND_LEARNT[recipe]
+    for name in ("mini", "7b"):
+        of_whole_models = plan_of(load_preset(name), recipe)
+        assert ("with the Mistake Book" in of_whole_models) == ROLES[recipe].has_book
+        assert re.findall(r"^(coder|tester|player) +ranks", of_whole_models, re.MULTILINE) == list(seats)
+        if recipe == "frozen":
+            found = table(of_whole_models)
+            assert found["optimizer"][0] > found["optimizer"][1] == found["+ gradients, while it learns"][1] == 0
     assert plan.count("rows a round") == (1 if seats else 0)
     if not seats:
         assert rows == {}
@@ -98,19 +104,6 @@ def test_a_plan_has_the_models_of_its_recipe_and_no_others(recipe: str) -> None:
     kept = packed_memory(load_preset("0.5b"), "cpu", ROLES[recipe]).kept
     trained = shape_of(load_preset("0.5b").model).adapter_parameters(load_preset("0.5b").lora)
     assert (kept["adapters"], kept["optimizer"]) == (len(seats) * 4 * trained, len(learning) * 8 * trained)
-
-
-@pytest.mark.parametrize("recipe", ROLES)
-@pytest.mark.parametrize("name", ["mini", "7b"])
-def test_a_plan_of_whole_models_has_the_seats_of_its_recipe(name: str, recipe: str) -> None:
-    plan = plan_of(load_preset(name), recipe)
-    assert ("with the Mistake Book" in plan) == ROLES[recipe].has_book
-    shown = re.findall(r"^(coder|tester|player) +ranks", plan, re.MULTILINE)
-    assert shown == list(SAMPLED_AND_LEARNT[recipe])
-    if recipe == "frozen":
-        optimizer, gradients = table(plan)["optimizer"], table(plan)["+ gradients, while it learns"]
-        assert optimizer[1] == gradients[1] == 0
-        assert optimizer[0] > 0
 
 
 def test_memory_of_the_packed_trainer_by_hand() -> None:

@@ -64,7 +64,8 @@ def finished(bases: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) 
     @functools.cache
     def run(name: str, trainer: str) -> Path:
         output = tmp_path_factory.mktemp(name) / "run"
-        preset = runs.tiny(ON_ONE_BASE if trainer == "packed" else runs.TINY, rounds=rounds_of(name), save_rounds=1)
+        preset = ON_ONE_BASE if trainer == "packed" else runs.TINY
+        preset = runs.tiny(preset, rounds=rounds_of(name), save_rounds=1, evaluation={"every_rounds": 0})
         own = ["--tester", str(base)] if name == "static_tests" else []
         with pytest.MonkeyPatch.context() as patch:
             graded = paid(patch, 1.0, 0.9) if name == "expert_iteration" else []

@@ -224,6 +224,11 @@ def drop_capabilities(machine: str, but: int | None = None) -> None:
                 break
             if error.errno != errno.EPERM:  # an ordinary user holds none and may not drop from the bounding set
                 raise
+    leave_capabilities(machine, but)
+
+
+def leave_capabilities(machine: str, but: int | None = None) -> None:
+    """The same but for the bounding set, of which a candidate has no more than its zygote."""
     version_3, kept = 0x20080522, 0 if but is None else 1 << but
     _syscall(
         "capset",

@@ -86,7 +86,7 @@ class Widening:
                 vars(sys.modules["tempfile"])["tempdir"] = None
         if self._landlock is not None:
             isolation.apply_landlock(self._landlock, self._directory if has & SCRATCH else "", executes)
-        isolation.drop_capabilities(self._machine)
+        isolation.leave_capabilities(self._machine)
 
 
 def file_bytes(has: int) -> int:

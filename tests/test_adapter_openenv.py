@@ -381,6 +381,7 @@ def test_a_step_needs_an_episode(url: str) -> None:
     status, body = post(url + "/step", b'{"action": {"response": ""}}')
     assert status == 400
     assert b"before reset" in body
+    assert b"over the WebSocket /ws" in body
 
 
 def test_messages_and_bodies_that_are_too_long_are_not_read(url: str) -> None:

@@ -68,9 +68,11 @@ def serve(table: TableRules | None = None, *, host: str = "127.0.0.1", port: int
     uvicorn.run(make_app(table, sessions=sessions), host=host, port=port, ws_max_size=MOST_BYTES)
 
 
-async def _told(_: Request, error: Exception) -> JSONResponse:
-    """For requests without a session."""
-    return JSONResponse({"detail": readable(str(error))}, status_code=400)
+async def _told(request: Request, error: Exception) -> JSONResponse:
+    """For requests without a session, which a step by POST always is."""
+    session = "; POST keeps no session: play over the WebSocket /ws, as OpenEnv's client does"
+    detail = readable(str(error)) + (session if request.url.path == "/step" else "")
+    return JSONResponse({"detail": detail}, status_code=400)
 
 
 Message = MutableMapping[str, Any]

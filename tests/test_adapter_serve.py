@@ -116,7 +116,7 @@ def test_problems_of_the_server_by_name_and_batches(client: Any) -> None:
         (b'{"program": "x"}', 422, "a request must have a problem_id or tests, got"),
         (b'{"tests": "assert f(1) == 1"}', 422, "must have a program or a response, and not both, got"),
         (b'{"program": "x", "tests": "assert f(1) == 1", "tset": 1}', 422, "the fields must be among"),
-        (b'{"program": "x", "problem_id": "none"}', 422, "problem_id must name a problem of this server, got"),
+        (b'{"program": "x", "problem_id": "none"}', 422, "problem_id must name one in the server's --problems, got"),
         (
             b'{"program": "x", "tests": "assert f(1) == 1", "time_limit_s": 99}',
             422,

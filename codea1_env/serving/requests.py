@@ -68,7 +68,7 @@ def _known(given: Mapping[str, Any], problems: Mapping[str, Problem], response: 
     beside = [name for name in (*_OWN, "tests", "entry_point") if given.get(name) is not None]
     _require(not beside, "problem_id", "come without " + " and ".join(beside), given["problem_id"])
     name = given["problem_id"]
-    _require(isinstance(name, str) and name in problems, "problem_id", "name a problem of this server", name)
+    _require(isinstance(name, str) and name in problems, "problem_id", "name one in the server's --problems", name)
     problem, which = problems[name], given.get("which", "all")
     _require(which in WHICH, "which", f"be one of {', '.join(WHICH)}", which)
     golden = problem.golden_tests if which != "hidden" else ()

@@ -168,13 +168,9 @@ class Run:
 
     def set_base(self, base: Path) -> None:
         """Note which weights the run begins with. Raises ConfigurationError where a resumed run had other ones."""
-        digest, known = weights_hash(base), self._configuration.get("base")
-        if known and self.rounds_done and known != digest:
-            raise ConfigurationError(
-                f"the base model of a resumed run must be the one it had, {known[:16]}, got {digest[:16]} in {base}; "
-                "a warm start differs in its last bits on another processor; copy the folder from the first machine"
-            )
-        self._configuration["base"] = digest
+        known = self._configuration.get("base")
+        fix = "a warm start differs in its last bits on another processor; copy the folder from the first machine"
+        self._configuration["base"] = self._same_weights("the base model", base, known, fix)
         self._write_configuration()
 
     def records(self) -> list[dict[str, Any]]:
@@ -243,7 +239,9 @@ class Run:
         told = {"recipe": self.recipe, "seed": self.seed, "engine": self.engine}
         self._configuration = told | {"preset": self.preset.to_dict()}
         if self._tester:
-            self._configuration |= {"tester": str(self._tester), "tester_weights": self._tester_weights(before)}
+            fix = "bring its weights back, or begin a new run with another --output"
+            weights = self._same_weights("the tester", self._tester, before.get("tester_weights"), fix)
+            self._configuration |= {"tester": str(self._tester), "tester_weights": weights}
         self._configuration |= {name: before[name] for name in ("data", "base") if name in before}
         self._configuration["starts"] = [*starts, start]
         self._write_configuration()
@@ -251,14 +249,12 @@ class Run:
         (self.directory / FAILURE).unlink(missing_ok=True)  # of the start before
         return self._configuration
 
-    def _tester_weights(self, before: Mapping[str, Any]) -> str:
-        """Hash of a tester that does not learn. Raises ConfigurationError where a resumed run had another one."""
-        assert self._tester is not None
-        digest, known = weights_hash(self._tester), before.get("tester_weights")
+    def _same_weights(self, what: str, model: Path, known: str | None, fix: str) -> str:
+        """Their hash. Raises ConfigurationError where a resumed run had other ones."""
+        digest = weights_hash(model)
         if known and self.rounds_done and known != digest:
             raise ConfigurationError(
-                f"the tester of a resumed run must be the one it had, {known[:16]}, got {digest[:16]} in "
-                f"{self._tester}; bring its weights back, or begin a new run with another --output"
+                f"{what} of a resumed run must be the one it had, {known[:16]}, got {digest[:16]} in {model}; {fix}"
             )
         return digest
 

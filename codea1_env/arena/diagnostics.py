@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -202,8 +202,8 @@ def mean(values: Iterable[float | None]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def denied_shares(programs: Sequence[Sequence[str]]) -> dict[str, float]:
-    """Share of the programs that the sandbox denied something, by what each was denied; and by kind."""
-    kinds = Counter(kind for denied in programs for kind in {note.split()[0] for note in denied})
-    named = {f"denied_{kind}": count / len(programs) for kind, count in sorted(kinds.items())}
-    return {"denied": mean([float(bool(denied)) for denied in programs])} | named
+def shares_of(name: str, noted: Sequence[Collection[str]]) -> dict[str, float]:
+    """Share of the programs, or suites, of which something is noted, and by note; nan where there are none."""
+    counts = Counter(note for notes in noted for note in {*notes})
+    named = {f"{name}_{note}": count / len(noted) for note, count in sorted(counts.items())}
+    return {name: mean([float(bool(notes)) for notes in noted])} | named

@@ -5,11 +5,10 @@ Pure. Does not promise that a share means much in a small round.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from codea1_env.arena.diagnostics import denied_shares, mean
-from codea1_env.arena.match import CodeScore, MatchScore
+from codea1_env.arena.diagnostics import mean, shares_of
+from codea1_env.arena.match import MatchScore
 from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.rewards.terms import SuiteTerms
 
@@ -33,15 +32,10 @@ def round_metrics(scores: Sequence[MatchScore], booked: int, selected: Sequence[
         "book": float(booked),
     }
     known = [code for code in codes if code.executes is not None]
-    metrics |= _refused_shares(known) | denied_shares([code.denied for code in known])
-    return metrics | _unreadable_shares(scores) | _test_shares(scores) | _replay_shares(terms) | _oracle_shares(scores)
-
-
-def _refused_shares(codes: Sequence[CodeScore]) -> dict[str, float]:
-    """Share of the programs that were not allowed to run, and by rule."""
-    counts = Counter(code.refused for code in codes if code.refused)
-    named = {f"refused_{'_'.join(rule.split())}": count / len(codes) for rule, count in sorted(counts.items())}
-    return {"refused": mean([float(bool(code.refused)) for code in codes])} | named
+    metrics |= shares_of("refused", [["_".join(code.refused.split())] * bool(code.refused) for code in known])
+    metrics |= shares_of("denied", [[note.split()[0] for note in code.denied] for code in known])
+    metrics |= shares_of("unreadable", [suite.duel.unreadable for suite in suites if suite.terms is not None])
+    return metrics | _test_shares(scores) | _replay_shares(terms) | _oracle_shares(scores)
 
 
 def _test_shares(scores: Sequence[MatchScore]) -> dict[str, float]:
@@ -58,17 +52,6 @@ def _test_shares(scores: Sequence[MatchScore]) -> dict[str, float]:
     if not total:
         return {"valid_tests": float("nan"), "killing_tests": float("nan")}
     return {"valid_tests": valid / total, "killing_tests": kills / total}
-
-
-def _unreadable_shares(scores: Sequence[MatchScore]) -> dict[str, float]:
-    """Share of the suites in which no test could be read; and by reason, of those that hold what it names."""
-    suites = [suite for score in scores for row in score.suites for suite in row if suite.terms is not None]
-    if not suites:
-        return {"unreadable": float("nan")}
-    unreadable = [suite.duel.unreadable for suite in suites if suite.duel.unreadable]
-    counts = Counter(reason for reasons in unreadable for reason in reasons)
-    named = {f"unreadable_{reason}": count / len(suites) for reason, count in sorted(counts.items())}
-    return {"unreadable": len(unreadable) / len(suites)} | named
 
 
 def _replay_shares(terms: Sequence[SuiteTerms]) -> dict[str, float]:

@@ -100,7 +100,7 @@ class LocalSandbox(Closing):
     def version(self) -> str:
         """A version that changes with whatever may change an outcome."""
         python = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
-        return f"local-7-python-{python}-{package_versions()}"
+        return f"local-8-python-{python}-{package_versions()}"
 
     @property
     def guarantees(self) -> Mapping[str, bool | str]:

@@ -23,6 +23,22 @@ _SHIFT_BYTES = 0x19B0 if _SHIFT else 0  # in a candidate's own memory, too: chan
 _NANS = tuple(float("nan") for _ in range(1000))  # before any import, which allocates more where it has to compile
 
 import ctypes  # noqa: E402
+
+# From here on memory is one piece, which ends up on large pages (`gather`): room in the heap, and the interpreter's
+# arenas in it. To free more than what was mapped apart before makes the heap the place for anything smaller.
+_libc, _python = ctypes.CDLL(None), ctypes.pythonapi
+_libc.malloc.restype = _libc.sbrk.restype = ctypes.c_void_p
+_ROOM, _LARGE_PAGE, _COLLAPSE = 12 << 20, 2 << 20, 25
+_POOL_BYTES, _POOL_HEAD_BYTES = 16 << 10, 48
+"""In which the interpreter keeps small objects, all of one size."""
+for _size in (_ROOM, _ROOM - _POOL_BYTES):
+    _piece: int = _libc.malloc(ctypes.c_size_t(_size))
+    _libc.free(ctypes.c_void_p(_piece))
+_mapped_arenas = (ctypes.c_void_p * 3)()  # a context, and what allocates and frees with it
+_python.PyObject_GetArenaAllocator(_mapped_arenas)
+_allocate = ctypes.cast(_libc.aligned_alloc, ctypes.c_void_p)
+_python.PyObject_SetArenaAllocator((ctypes.c_void_p * 3)(_POOL_BYTES, _allocate.value, _mapped_arenas[2]))
+
 import json  # noqa: E402
 import marshal  # noqa: E402
 import os  # noqa: E402
@@ -67,8 +83,6 @@ values.NANS = _NANS
 
 # Bytes of the job's head, which follows, and of its items; MiB of memory, CPU seconds, what it has (widening).
 START = struct.Struct("<IIIII")
-_POOL_BYTES, _POOL_HEAD_BYTES = 16 << 10, 48
-"""In which the interpreter keeps small objects, all of one size."""
 _HANDLES = (9, 10, 11)
 _leave = os._exit  # a program may have given the name to something else
 _WARM_UP = """
@@ -289,12 +303,20 @@ def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.Seccomp
     gc.freeze()
     _shifted.extend([[], {}, (n,), (n, n), float(n)] for n in range(40 * _SHIFT))  # those that were kept for reuse
     fill_pools()
+    gather()
+
+
+def gather() -> None:
+    """Move the memory onto large pages, where the kernel has them: a fork copies one entry for each, not 512."""
+    _python.PyObject_SetArenaAllocator(_mapped_arenas)
+    for start in range(_piece & -_LARGE_PAGE, _libc.sbrk(0), _LARGE_PAGE):
+        _libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(_LARGE_PAGE), _COLLAPSE)
 
 
 def fill_pools() -> None:
     """Take what is free in the memory of small objects, here and there. A child's first object of a size then begins a
     pool of its own: one new page, and no copy of two."""
-    take: typing.Any = ctypes.pythonapi.PyObject_Malloc
+    take: typing.Any = _python.PyObject_Malloc
     take.restype, take.argtypes = ctypes.c_void_p, (ctypes.c_size_t,)
     for size in range(16, 513, 16):
         in_order = last = 0

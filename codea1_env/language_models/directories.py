@@ -53,8 +53,8 @@ def require_model(source: Path, what: str = "the model", *, is_plan: bool = Fals
     """Raise ConfigurationError, in one line, for what `load` could not take. `what`: how the user gave it. `is_plan`:
     the weights may come later."""
     require_chat_model(source, what, is_plan=is_plan)
-    if source.is_dir():
-        _require_config(_read(source / "config.json", what), what)
+    if source.is_dir() and (reason := unfit(_read(source / "config.json", what))):
+        raise ConfigurationError(f"{what} {reason}")
 
 
 def require_chat_model(source: Path, what: str = "the model", *, is_plan: bool = False) -> None:
@@ -94,11 +94,6 @@ def unfit(config: Mapping[str, Any]) -> str:
         return f"must have rotary positions of a kind in {ROTARY}, got {kind!r}"
     act = config.get("hidden_act", "silu")
     return "" if act == "silu" else f"must have hidden_act silu, got {act!r}"
-
-
-def _require_config(config: Mapping[str, Any], what: str) -> None:
-    if reason := unfit(config):
-        raise ConfigurationError(f"{what} {reason}")
 
 
 def _has_template(source: Path, what: str) -> bool:

@@ -137,14 +137,18 @@ def _utrl_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
     ]
 
 
-def _cure_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
-    return [["R_T", "rewards of the first K asserts / K", _mean_of_tests(suite, terms, ""), suite["reward"], []]]
+def _cure_lines(suite: Json, terms: SuiteTerms, lack: str = "") -> list[Line]:
+    """`lack`: what is subtracted for tests that are not there."""
+    pays, numbers = [row[8] for row in suite["tests"]], list[Any]()
+    for pay in pays[: terms.suite_size] if None not in pays else ():
+        numbers += [pay] if not numbers else [" − " if pay < 0 else " + ", abs(pay)]
+    mean = ["(", *numbers, lack, f") / {terms.suite_size}"] if None not in pays else []
+    return [["R_T", "rewards of the first K asserts / K", mean, suite["reward"], []]]
 
 
 def _skill_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
     missing = max(terms.suite_size - len(suite["tests"]), 0)
-    lack = f" − {missing} · 0.5 for missing asserts" if missing else ""
-    return [["R_T", "rewards of the first K asserts / K", _mean_of_tests(suite, terms, lack), suite["reward"], []]]
+    return _cure_lines(suite, terms, f" − {missing} · 0.5 for missing asserts" if missing else "")
 
 
 def _own_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
@@ -153,16 +157,6 @@ def _own_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
         ["adversarial", "as in the file", [], terms.adversarial, []],
         ["R_T", "what this tester reward pays", [], suite["reward"], []],
     ]
-
-
-def _mean_of_tests(suite: Json, terms: SuiteTerms, lack: str) -> list[Any]:
-    pays = [row[8] for row in suite["tests"]]
-    if None in pays:
-        return []
-    numbers: list[Any] = []
-    for pay in pays[: terms.suite_size]:
-        numbers += [pay] if not numbers else [" − " if pay < 0 else " + ", abs(pay)]
-    return ["(", *numbers, lack, f") / {terms.suite_size}"]
 
 
 _NAMES = {"code-a1": "Code-A1", "utrl": "UTRL", "cure": "CURE", "skill": "the skill write-up"}

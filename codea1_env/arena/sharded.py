@@ -41,7 +41,6 @@ _SHARE = 12
 """A unit is this part of what an arena has left to give: large ones first, which cost less, and single questions last,
 so that all are done at about the same time."""
 _Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 Graded = tuple[Problem, Sequence[str], Sequence[TestCase]]
 
 

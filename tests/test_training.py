@@ -71,9 +71,8 @@ def metric_rows() -> Iterator[tuple[str, tuple[str, ...], str, str]]:
 
 
 def test_every_logged_name_is_documented_for_its_kind_and_seat_with_a_source_that_exists(duel: Path) -> None:
-    lines = [json.loads(line) for line in (duel / "metrics.jsonl").read_text().splitlines()]
-    found = {(line["kind"], line["seat"], name) for line in lines for name in line.keys() - {"kind", "seat", "round"}}
-    found = {(kind, seat, re.sub("^unreadable_.+", "unreadable_REASON", name)) for kind, seat, name in found}
+    logged = runs.logged_names(duel)
+    found = {(kind, seat, re.sub("^unreadable_.+", "unreadable_REASON", name)) for kind, seat, name in logged}
     documented = {(kind, seat, name) for kind, seats, name, _ in metric_rows() for seat in seats}
     assert found - documented == set()
     diagnosed = {field.name for field in dataclasses.fields(Diagnostics)}

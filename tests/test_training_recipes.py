@@ -19,7 +19,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
-from training_runs import ROOT, SEATS, TINY, records, run_here
+from training_runs import ROOT, SEATS, TINY, logged_names, records, run_here
 
 from codea1_env import bundled_problems, write_problems
 from codea1_env.configuration.arguments import read_configuration
@@ -43,8 +43,7 @@ def finished(bases: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 
 def measured(output: Path) -> set[str]:
     """The seats of which there is a measure."""
-    lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
-    return {line["seat"] for line in lines if line["kind"] == "evaluation" and line.keys() > {"kind", "seat", "round"}}
+    return {seat for kind, seat, _ in logged_names(output) if kind == "evaluation"}
 
 
 def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str]) -> None:

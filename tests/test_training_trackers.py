@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import os
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from training_runs import logged_names
 
 from codea1_env.configuration.arguments import RecipeArguments, parse_arguments
 from codea1_env.configuration.presets import SMOKE
@@ -47,11 +47,7 @@ def test_tensorboard_has_the_names_and_numbers_of_the_metrics_which_are_on_disk_
     assert found["seat/coder/loss"] == [(2, 0.25)]
     assert found["evaluation/coder/hidden_pass_rate"] == [(2, 0.75)]
     for run in ("with", "without"):
-        lines = [json.loads(line) for line in (tmp_path / run / "metrics.jsonl").read_text().splitlines()]
-        names = {
-            (line["kind"], line["seat"], name) for line in lines for name in line.keys() - {"kind", "seat", "round"}
-        }
-        assert {"/".join(filter(None, name)) for name in names} == set(found)
+        assert {"/".join(filter(None, name)) for name in logged_names(tmp_path / run)} == set(found)
 
 
 def test_a_board_without_room_is_an_error_of_the_run_and_no_traceback_of_a_thread(tmp_path: Path) -> None:

@@ -286,9 +286,9 @@ def assert_same_runs(one: Path, other: Path) -> None:
 
 
 def logged_names(directory: Path) -> set[tuple[str, str, str]]:
-    """(kind, seat, name) of everything that a run logged, seconds included."""
+    """(kind, seat, name) of every measure that a run logged, seconds included."""
     lines = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
-    return {(line["kind"], line["seat"], name) for line in lines for name in line}
+    return {(line["kind"], line["seat"], name) for line in lines for name in line.keys() - {"kind", "seat", "round"}}
 
 
 def last_checkpoint(directory: Path) -> Path:

@@ -36,11 +36,7 @@ PROBLEM = Problem(
     "double", "Twice x.", "double", "def double(x):\n    return 2 * x\n", golden_tests=(TestCase("double(5)", "10"),)
 )
 CODES = tuple(f"def double(x):\n    return {body}\n" for body in ("x + x", "x * x", "4"))
-SUITES = (
-    ("assert double(2) == 4\nassert double(3) == 6", "assert double(2) == 4"),
-    ("assert double(3) == 9",),
-    (),
-)
+SUITES = (("assert double(2) == 4\nassert double(3) == 6", "assert double(2) == 4"), ("assert double(3) == 9",), ())
 LINE = ("problem_id", "question", "entry_point", "reference_solution", "golden_tests", "codes", "suites")
 REWARDS = [[1.0, 0.0], [0.0], []]
 """By hand: only `x + x` is right. The first suite catches `x * x` on 3 and `4` on 3; the second nobody; the third

@@ -61,8 +61,7 @@ def pay(completion_ids: Sequence[Sequence[int]], **_: Any) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("scale", "updates", "rank"),
-    [("batch", 2, 0), ("none", 1, 0), pytest.param("group", 1, 4, marks=NEEDS_PEFT)],
+    ("scale", "updates", "rank"), [("batch", 2, 0), ("none", 1, 0), pytest.param("group", 1, 4, marks=NEEDS_PEFT)]
 )
 def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: int, base: Path, tmp_path: Path) -> None:
     """A stock trainer with TRL's `scale_rewards`: its own sampling, advantages, loss, optimizer and schedule."""

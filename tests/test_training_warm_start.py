@@ -115,8 +115,7 @@ def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, of_bands: 
 
 BANDS = load_preset("bands")
 FEW_BAND_STEPS = dataclasses.replace(
-    BANDS,
-    warm_start=dataclasses.replace(BANDS.warm_start, steps=3, copy_steps=2, examples_per_step=4, problems=20),
+    BANDS, warm_start=dataclasses.replace(BANDS.warm_start, steps=3, copy_steps=2, examples_per_step=4, problems=20)
 )
 
 

@@ -93,6 +93,11 @@ def test_a_finished_run_can_be_carried_further_and_the_example_plays_a_checkpoin
     assert "hidden tests passed" in printed
 
 
+def test_self_play_trains_one_model_and_measures_it_in_both_roles(here: Callable[..., str], tmp_path: Path) -> None:
+    here("baselines/self_play.py", "--preset", "smoke", "--rounds", "1", "--output", str(tmp_path / "run"))
+    assert (measured(tmp_path / "run"), trained(tmp_path / "run")) == ({"coder", "tester"}, ["player"])
+
+
 def trained(output: Path) -> list[str]:
     """The seats that have left anything."""
     seats = [each for each in ("coder", "tester", "player") if (output / each).exists()]

@@ -94,7 +94,9 @@ def test_equal_seeds_give_equal_models_and_leave_the_global_streams_alone(saved:
     assert counted.parameters == sum(parameter.numel() for parameter in one.parameters())
 
 
-def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, of_bands: Path, tmp_path: Path) -> None:
+def test_the_cache_is_keyed_by_what_a_model_is_made_of(
+    saved: Path, of_bands: Path, tmp_path: Path, caplog: Any
+) -> None:
     cache = saved.parent
     written = (saved / "model.safetensors").stat().st_mtime_ns
     assert base_model(dataclasses.replace(FEW_STEPS, rounds=9), cache) == saved
@@ -103,7 +105,9 @@ def test_the_cache_is_keyed_by_what_the_model_depends_on(saved: Path, of_bands: 
     other = base_model(warmer, cache)
     assert other != saved
     assert not same_weights(other, saved)
-    rebuilt = base_model(FEW_STEPS, tmp_path / "elsewhere")
+    with caplog.at_level("INFO"):
+        rebuilt = base_model(FEW_STEPS, tmp_path / "elsewhere")
+    assert "after 3 steps" in caplog.text
     assert rebuilt.name == saved.name != of_bands.name
     assert same_weights(rebuilt, saved)
     assert sorted(path.name for path in cache.iterdir()) == sorted([saved.name, other.name]), "no half-built model"

@@ -114,7 +114,8 @@ def _build(preset: Preset, directory: Path) -> None:
     model = build_model(preset.model, tokenizer, warm.seed)
     if warm.steps:
         encoded = [_encode(example, tokenizer) for example in corpus]
-        _fit(model, [*_copy_batches(encoded, preset), *_batches(encoded, preset)], preset)
+        learnt = encoded[: warm.steps * warm.examples_per_step]  # the tokenizer may have needed more
+        _fit(model, [*_copy_batches(encoded, preset), *_batches(learnt, preset)], preset)
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
 

@@ -28,6 +28,7 @@ _SIGKILL = 9
 SHARED_MEMORY = "/dev/shm"
 """Where libc keeps what several processes lock and share."""
 
+_LANDLOCK = syscalls.landlock_abi()  # asked once: no child has to
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
@@ -241,7 +242,7 @@ def leave_capabilities(machine: str, but: int | None = None) -> None:
 _EXECUTE, _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 0, 1 << 2, 1 << 3, 1 << 1
 # Files and directories are made, read, written, moved and removed: no links, sockets, pipes, devices, no execution.
 _SCRATCH = _WRITE_FILE | _READ_FILE | _READ_DIR | 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 13 | 1 << 14
-Rules = list[tuple[str, int]]
+Rules = dict[str, int]
 """Paths, and what may be done below each."""
 _TABLES = ("/etc/mime.types", "/etc/httpd/mime.types", "/etc/apache2/mime.types", "/usr/local/etc/mime.types")
 """What `mimetypes` reads where it is there: without namespaces it is, and the module takes a refusal for an error."""
@@ -251,10 +252,10 @@ def landlock_rules(readable: Sequence[str], hidden: Sequence[str]) -> Rules:
     """Read below `readable` but not below `hidden`, use three devices. The names (not the contents) of hidden files can
     still be listed."""
     roots = sorted({os.path.realpath(path) for path in [*readable, *_TABLES] if os.path.exists(path)})
-    rules = [(root, _READ_DIR) for root in roots if os.path.isdir(root)]
+    rules = {root: _READ_DIR for root in roots if os.path.isdir(root)}
     for path in [part for root in roots for part in _parts_without(root, hidden)]:
-        rules.append((path, _READ_FILE | _READ_DIR if os.path.isdir(path) else _READ_FILE))
-    return [*rules, ("/dev/null", _READ_FILE | _WRITE_FILE), ("/dev/zero", _READ_FILE), ("/dev/urandom", _READ_FILE)]
+        rules[path] = _READ_FILE | _READ_DIR if os.path.isdir(path) else _READ_FILE
+    return rules | {"/dev/null": _READ_FILE | _WRITE_FILE, "/dev/zero": _READ_FILE, "/dev/urandom": _READ_FILE}
 
 
 def apply_landlock(rules: Rules, scratch: str = "", executes: bool = False) -> None:
@@ -264,21 +265,22 @@ def apply_landlock(rules: Rules, scratch: str = "", executes: bool = False) -> N
 
     No TCP, no abstract sockets, no signals out.
     """
-    abi = syscalls.landlock_abi()
-    if abi < 1:
+    if _LANDLOCK < 1:
         raise OSError(errno.ENOSYS, "the kernel has no Landlock")
     files = (1 << 13) - 1
     for since, right in ((2, 1 << 13), (3, 1 << 14), (5, 1 << 15)):
-        files |= right if abi >= since else 0
+        files |= right if since <= _LANDLOCK else 0
     # struct landlock_ruleset_attr grew with the ABI: filesystem rights, then TCP bind/connect, then scopes
-    words = [files] + ([3] if abi >= 4 else []) + ([3] if abi >= 6 else [])
+    words = [files] + ([3] if _LANDLOCK >= 4 else []) + ([3] if _LANDLOCK >= 6 else [])
     attributes = struct.pack(f"{len(words)}Q", *words)
     ruleset = _syscall(
         "landlock_create_ruleset", syscalls.LANDLOCK_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0
     )
     if executes:
-        rules = [*((path, access | _EXECUTE) for path, access in rules), (SHARED_MEMORY, files)]
-    for path, access in [*rules, (scratch, files if executes else _SCRATCH & files)] if scratch else rules:
+        rules = {path: access | _EXECUTE for path, access in rules.items()} | {SHARED_MEMORY: files}
+    if scratch:
+        rules = rules | {scratch: files if executes else _SCRATCH & files}
+    for path, access in rules.items():
         handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
         beneath = struct.pack("=Qi", access, handle)
         _syscall("landlock_add_rule", syscalls.LANDLOCK_ADD_RULE, ruleset, 1, beneath, 0)

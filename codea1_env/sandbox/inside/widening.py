@@ -65,6 +65,9 @@ class Widening:
         if not self.has_spaces and self._landlock is None:
             self._directory = ""
             layers["scratch"] = "needs namespaces or Landlock: else a program could write elsewhere, too"
+        os.environ["TMPDIR"] = self._directory
+        if "tempfile" in sys.modules:
+            vars(sys.modules["tempfile"])["tempdir"] = None
         self._environment: dict[str, str] = options["environment"]
         self.has_processes = self.has_spaces and bool(self._environment)
         layers["processes"] = self.has_spaces or "needs namespaces: else they could outlive their program"
@@ -81,9 +84,6 @@ class Widening:
             if self.has_spaces:
                 isolation.mount_scratch(self._directory, SCRATCH_MB, _MOST_FILES, executes)
             os.chdir(self._directory)
-            os.environ["TMPDIR"] = self._directory
-            if "tempfile" in sys.modules:
-                vars(sys.modules["tempfile"])["tempdir"] = None
         if self._landlock is not None:
             isolation.apply_landlock(self._landlock, self._directory if has & SCRATCH else "", executes)
         isolation.leave_capabilities(self._machine)

@@ -205,7 +205,8 @@ def journal_says(directory: Path, capsys: pytest.CaptureFixture[str], *lines: tu
             journal.write("seat" if seat else "round", rounds, {"coder_reward": 0.0, **values}, seat)
         journal.close()
     told = capsys.readouterr()
-    return told.out + told.err
+    assert not told.out, "standard output is for what a run ends with"
+    return told.err
 
 
 def test_a_run_shows_what_is_unreadable_what_has_no_purpose_and_its_speed(tmp_path: Path, capsys: Any) -> None:

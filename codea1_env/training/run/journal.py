@@ -5,6 +5,7 @@ One process has it: the one that the user started. Does not promise an order of 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 from codea1_env.extras import extra
@@ -99,8 +100,8 @@ class RunJournal:
             self.write("evaluation", rounds_done, measured.tester.summary(), "tester")
 
     def say(self, message: str) -> None:
-        """A line above the bar."""
-        self._bar.write(message)
+        """A line above the bar, on standard error like it."""
+        self._bar.write(message, file=sys.stderr)
 
     def close(self) -> None:
         self._bar.close()

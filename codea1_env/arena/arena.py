@@ -21,7 +21,6 @@ from typing import Literal, TypeVar
 from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import (
-    BookChanges,
     CodeScore,
     Grade,
     Match,
@@ -49,6 +48,7 @@ from codea1_env.judging.schedule import Turn
 from codea1_env.judging.scripts import ScriptJudge, ScriptVerdict
 from codea1_env.judging.validation import AskedSuite, read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.policies import Visit
 from codea1_env.problems.check_functions import LeftOut
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
@@ -518,7 +518,7 @@ def _remember(book: MistakeBook, score: MatchScore) -> None:
     record_changes(book, score.problem_id, book_changes(score, rate=book.config.rates))
 
 
-def record_changes(book: MistakeBook, problem_id: str, changes: BookChanges) -> None:
+def record_changes(book: MistakeBook, problem_id: str, changes: Visit) -> None:
     """Write one match's changes into the book."""
     book.record(
         problem_id,

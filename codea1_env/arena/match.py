@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from codea1_env.checks import require
 from codea1_env.judging.expected_values import OracleError
-from codea1_env.mistake_book.policies import RatedTest
+from codea1_env.mistake_book.policies import RatedTest, Visit
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import ROUNDING, Duel, JudgedReplay, Verdict
@@ -90,20 +90,6 @@ class MatchScore:
 
 
 @dataclass(frozen=True, slots=True)
-class BookChanges:
-    """What one match does to its question's Mistake Book entries (`MistakeBook.record`)."""
-
-    passes: tuple[TestCase, ...]
-    """Replayed tests that passed, once per program."""
-    failures: tuple[TestCase, ...]
-    """New tests that executing programs failed, once per suite."""
-    failed_replays: tuple[TestCase, ...] = ()
-    """Replayed tests that failed, once per program."""
-    rated: tuple[RatedTest, ...] = ()
-    """New valid tests with their quality, once per suite; only where the book asks for it."""
-
-
-@dataclass(frozen=True, slots=True)
 class Grade:
     """The verdicts on one program of a fixed list of tests (golden, hidden), for baselines and evaluation."""
 
@@ -135,7 +121,7 @@ def _is_row(given: object) -> TypeGuard[Sequence[object]]:
     return isinstance(given, tuple | list)
 
 
-def book_changes(score: MatchScore, *, rate: bool = False) -> BookChanges:
+def book_changes(score: MatchScore, *, rate: bool = False) -> Visit:
     """What a scored match reports to the Mistake Book, in order. With `rate`, every valid test comes with its quality.
 
     A program that does not execute says nothing about any test, as in the released code.
@@ -163,4 +149,4 @@ def book_changes(score: MatchScore, *, rate: bool = False) -> BookChanges:
                     failures.append(case)
                 if rate:
                     rated.append(RatedTest(case, booked_quality(suite.duel, suite.group, place)))
-    return BookChanges(tuple(passes), tuple(failures), tuple(failed_replays), tuple(rated))
+    return Visit(tuple(passes), tuple(failures), tuple(failed_replays), tuple(rated))

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from codea1_env.arena.match import BookChanges
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.files import packed, unpacked
-from codea1_env.mistake_book.policies import RatedTest
+from codea1_env.mistake_book.policies import RatedTest, Visit
 from codea1_env.mistake_book.saved import INDEX
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.journal import Journal
@@ -86,7 +85,7 @@ def _plain(scored: ScoredLine, digest: str) -> dict[str, Any]:
     record["output"] = scored.output.decode("ascii")
     record |= {"error": scored.error, "verdicts": scored.verdicts, "suites": scored.suites}
     record["unreadable"] = scored.unreadable
-    if changes != BookChanges((), ()):
+    if changes != Visit((), ()):
         record["changes"] = {name: [_packed(case) for case in getattr(changes, name)] for name in _CASES} | {
             "rated": [[*_packed(each.case), each.quality] for each in changes.rated]
         }
@@ -112,7 +111,7 @@ def _read(journal: Journal, at: int, record: dict[str, Any]) -> ScoredLine:
             int(record["verdicts"]),
             int(record["suites"]),
             tuple(map(tuple, record["unreadable"])),
-            BookChanges(
+            Visit(
                 rated=tuple(RatedTest(case(each), float(each[2])) for each in changes.get("rated", ())),
                 **{name: tuple(map(case, changes.get(name, ()))) for name in _CASES},
             ),

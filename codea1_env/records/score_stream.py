@@ -16,7 +16,7 @@ from functools import partial
 
 from codea1_env.arena.arena import Arena, record_changes
 from codea1_env.arena.failures import apart
-from codea1_env.arena.match import BookChanges, MatchScore, book_changes
+from codea1_env.arena.match import MatchScore, book_changes
 from codea1_env.arena.places import processes_on
 from codea1_env.arena.processes import Unit
 from codea1_env.closing import Closing
@@ -24,6 +24,7 @@ from codea1_env.errors import ConfigurationError, FormatError, SandboxError, Unu
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.parts import part_of
+from codea1_env.mistake_book.policies import Visit
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import problem_id_of, read_match, write_detailed_score, write_error, write_score
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -48,7 +49,7 @@ class ScoredLine:
     suites: int = 0
     unreadable: tuple[tuple[str, ...], ...] = ()
     """For each of the suites that hold no test that can be read: the names of what they hold instead."""
-    changes: BookChanges = field(default=BookChanges((), ()))
+    changes: Visit = field(default=Visit((), ()))
     programs: int = 0
     denied: tuple[tuple[str, ...], ...] = ()
     """For each of the programs that the sandbox denied something: what (`CodeScore.denied`)."""
@@ -157,7 +158,7 @@ def _replays(book: MistakeBook | None, problem_id: str | None, plan: ScoringPlan
 
 def take_up(scored: ScoredLine, line: bytes, book: MistakeBook | None) -> ScoredLine:
     """Write a result's changes into the book. A line that nothing came of is no visit of its question."""
-    is_played = not scored.error or scored.changes != BookChanges((), ())
+    is_played = not scored.error or scored.changes != Visit((), ())
     problem_id = problem_id_of(line) if book is not None and is_played else None
     if book is not None and problem_id is not None:
         record_changes(book, problem_id, scored.changes)

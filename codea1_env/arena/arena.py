@@ -20,28 +20,13 @@ from typing import Literal, TypeVar
 
 from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
 from codea1_env.arena.failures import apart
-from codea1_env.arena.match import (
-    CodeScore,
-    Grade,
-    Match,
-    MatchScore,
-    SuiteScore,
-    are_texts,
-    book_changes,
-)
+from codea1_env.arena.match import CodeScore, Grade, Match, MatchScore, SuiteScore, are_texts, book_changes
 from codea1_env.checks import require, require_choice
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
 from codea1_env.judging.bounded_cache import BoundedCache, bytes_of
 from codea1_env.judging.expected_values import BatchOracle, Jury
-from codea1_env.judging.judge import (
-    EXECUTION_CACHE_MB,
-    Expectation,
-    Judge,
-    Trial,
-    TrialResult,
-    plain_values,
-)
+from codea1_env.judging.judge import EXECUTION_CACHE_MB, Expectation, Judge, Trial, TrialResult, plain_values
 from codea1_env.judging.problems.limits import RunLimits
 from codea1_env.judging.problems.own_tests import OwnTest, OwnTests, left_out, told
 from codea1_env.judging.schedule import Turn

@@ -29,13 +29,7 @@ from codea1_env.cli.players import (
 )
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.disagreement import as_rows
-from codea1_env.evaluation.evaluate import (
-    PAPER_SAMPLES,
-    PAPER_SAMPLING,
-    EvaluationPlan,
-    evaluate,
-    journal_header,
-)
+from codea1_env.evaluation.evaluate import PAPER_SAMPLES, PAPER_SAMPLING, EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.suite_quality import SUITE_SIZE
 from codea1_env.evaluation.wrong_programs import read_programs

@@ -19,12 +19,7 @@ from codea1_env.arena.match import Match, MatchScore, SuiteScore
 from codea1_env.cli.common import add_sandbox
 from codea1_env.cli.players import add_game, as_coder, as_tester, problems_of
 from codea1_env.errors import ConfigurationError, SandboxError
-from codea1_env.players import (
-    CoderRequest,
-    HumanPlayer,
-    Player,
-    TesterRequest,
-)
+from codea1_env.players import CoderRequest, HumanPlayer, Player, TesterRequest
 from codea1_env.players.human import RULE_COLUMNS
 from codea1_env.players.player import responses_of
 from codea1_env.problems import Problem, problems_of_every_kind

@@ -20,14 +20,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.checks import require_least
-from codea1_env.cli.common import (
-    add_sandbox,
-    claim,
-    require_at_least_one,
-    require_place,
-    say,
-    say_going_on,
-)
+from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_place, say, say_going_on
 from codea1_env.cli.players import (
     HELP,
     add_game,

@@ -17,12 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.players.templates import (
-    ROLES,
-    Prompts,
-    Shot,
-    Template,
-)
+from codea1_env.players.templates import ROLES, Prompts, Shot, Template
 from codea1_env.yaml_files import read_yaml
 
 DEFAULT = "codea1"

@@ -16,13 +16,7 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from codea1_env.problems.input_lists import (
-    asserts_equality,
-    default_tolerance,
-    has_only_floats,
-    program_of,
-    read_loop,
-)
+from codea1_env.problems.input_lists import asserts_equality, default_tolerance, has_only_floats, program_of, read_loop
 from codea1_env.problems.near_equality import read_near_equality
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert
 from codea1_env.reading.parsing import SourceText, Unparsable, normalised, parse, source_of, unindented

@@ -28,15 +28,7 @@ from codea1_env.reading.answers import (
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_items
-from codea1_env.reading.parsing import (
-    MAX_CHARACTERS,
-    SourceText,
-    Unparsable,
-    end_line,
-    fragments,
-    parse,
-    unindented,
-)
+from codea1_env.reading.parsing import MAX_CHARACTERS, SourceText, Unparsable, end_line, fragments, parse, unindented
 from codea1_env.reading.programs.reach import joined
 from codea1_env.reading.programs.trimming import trimmed_program
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected

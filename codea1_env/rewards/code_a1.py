@@ -21,15 +21,7 @@ from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import Program, read_program
 from codea1_env.rewards.duel import Duel, JudgedTest, Status
 from codea1_env.rewards.interfaces import Accept, CoderReward, TesterReward
-from codea1_env.rewards.terms import (
-    SuiteTerms,
-    attacking,
-    count,
-    mean_share,
-    share_failed,
-    share_passed,
-    terms_of,
-)
+from codea1_env.rewards.terms import SuiteTerms, attacking, count, mean_share, share_failed, share_passed, terms_of
 
 CoderTests: TypeAlias = Literal["own", "union"]
 OracleMode: TypeAlias = Literal["reference", "golden", "majority", "dual"]

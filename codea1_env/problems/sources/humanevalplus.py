@@ -12,14 +12,7 @@ from __future__ import annotations
 import ast
 
 from codea1_env.problems.check_functions import Extracted, extract
-from codea1_env.problems.sources.draft import (
-    Draft,
-    Row,
-    Source,
-    require_function,
-    text,
-    tree_of,
-)
+from codea1_env.problems.sources.draft import Draft, Row, Source, require_function, text, tree_of
 from codea1_env.problems.sources.evalplus_files import is_file_row, read_file_row, require_script
 from codea1_env.reading.parsing import source_of
 from codea1_env.reading.test_case import TestCase

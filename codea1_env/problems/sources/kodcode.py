@@ -12,16 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from codea1_env.problems.check_functions import extract
-from codea1_env.problems.sources.draft import (
-    Draft,
-    Row,
-    RowError,
-    Source,
-    functions_of,
-    said,
-    text,
-    tree_of,
-)
+from codea1_env.problems.sources.draft import Draft, Row, RowError, Source, functions_of, said, text, tree_of
 from codea1_env.reading.parsing import Unparsable, parse
 
 

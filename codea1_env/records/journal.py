@@ -138,7 +138,7 @@ class Journal(Closing):
             self._take(record)
 
     def _write(self, records: Iterable[Record]) -> None:
-        append_whole(self._file, b"".join(map(_line, records)), _STATE)
+        append_whole(self._file, b"".join(map(json_line, records)), _STATE)
         if self._is_synced:
             try:
                 os.fsync(self._file.fileno())
@@ -164,7 +164,7 @@ class Journal(Closing):
         self._file.close()
 
 
-def _line(record: Mapping[str, Any]) -> bytes:
+def json_line(record: Mapping[str, object]) -> bytes:
     return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"
 
 

@@ -26,7 +26,6 @@ returned is among them.
 from __future__ import annotations
 
 import dataclasses
-import json
 from functools import partial
 from typing import Any
 
@@ -37,6 +36,7 @@ from codea1_env.judging.version import VERSION
 from codea1_env.mistake_book.files import packed
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.messages import answer_texts
+from codea1_env.records.journal import json_line
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.terms import SuiteTerms
 from codea1_env.rewards.tester_rewards import per_test_rewards
@@ -77,7 +77,7 @@ def problem_id_of(line: bytes) -> str | None:
 
 def write_score(score: MatchScore) -> bytes:
     """One output line, newline included. The same score gives the same bytes."""
-    return _line(_score(score))
+    return json_line(_score(score))
 
 
 def write_detailed_score(score: MatchScore, problem: Problem, config: RewardConfig) -> bytes:
@@ -86,7 +86,7 @@ def write_detailed_score(score: MatchScore, problem: Problem, config: RewardConf
     for code, scored in zip(record["codes"], score.codes, strict=True):
         code["program"] = packed(scored.program)
     known = {name: getattr(problem, name) for name in ("question", "entry_point", "reference_solution")}
-    return _line(record | known | {"config": dataclasses.asdict(config)})
+    return json_line(record | known | {"config": dataclasses.asdict(config)})
 
 
 def detailed_score(score: MatchScore, problem: Problem, config: RewardConfig) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def detailed_score(score: MatchScore, problem: Problem, config: RewardConfig) ->
 
 def write_error(number: int, message: str) -> bytes:
     """The output line that stands for input line `number` (from 1) where it could not be scored."""
-    return _line({"line": number, "error": message})
+    return json_line({"line": number, "error": message})
 
 
 def _score(score: MatchScore) -> dict[str, Any]:
@@ -153,7 +153,3 @@ def _suite(suite: SuiteScore) -> dict[str, Any]:
     if duel.infrastructure_error:
         record["error"] = duel.infrastructure_error
     return record
-
-
-def _line(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"

@@ -39,6 +39,7 @@ from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.files import packed, unpacked
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
+from codea1_env.records.journal import json_line
 from codea1_env.records.matches import detailed_score
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox.protocol import Sandbox
@@ -158,17 +159,13 @@ class Recorder(Closing):
             os.truncate(self._path, len(whole))
 
     def _append(self, record: Mapping[str, object]) -> None:
-        append_whole(self._file, _line(record), "the matches so far are in it")
+        append_whole(self._file, json_line(record), "the matches so far are in it")
 
 
 def _is_begun_header(content: bytes) -> bool:
     """Of this version of codea1, or of another one."""
-    start = _line({_HEADER: SCHEMA})[:-2]
+    start = json_line({_HEADER: SCHEMA})[:-2]
     return start.startswith(content) or (content.startswith(start) and len(content) < _LONGEST_HEADER)
-
-
-def _line(record: Mapping[str, object]) -> bytes:
-    return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def read_recording(

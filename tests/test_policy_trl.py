@@ -246,9 +246,8 @@ def test_a_loss_that_is_not_finite_ends_the_run(own: Callable[..., dict[str, Any
 
 
 def test_a_resting_seat_keeps_its_weights_and_its_moments_whatever_the_weight_decay(base: Path, tmp_path: Path) -> None:
-    runs.play_duel(
-        tmp_path / "run", base, rounds=3, preset=preset(weight_decay=0.5, options={"schedule": "alternating"})
-    )
+    in_turn = preset(weight_decay=0.5, options={"schedule": "alternating"})
+    runs.play_duel(tmp_path / "run", base, rounds=3, preset=in_turn)
     for seat, learns in (("coder", (True, False, True)), ("tester", (False, True, False))):
         before = base
         for index, is_learning in enumerate(learns):

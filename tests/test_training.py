@@ -209,13 +209,10 @@ def test_a_sandbox_that_fails_ends_the_run_with_its_cause_and_is_no_zero(
 def test_rows_without_scores_move_no_weights(trainer: Preset, base: Path, tmp_path: Path) -> None:
     runs.play_duel(tmp_path, base, rounds=1, preset=trainer, arena_type=UnscoredArena)
     assert [record["unscored"] for record in runs.records(tmp_path, "round")] == [runs.TINY.round.questions * 4 - 1]
-    for seat in runs.SEATS:
-        if trainer is ON_ONE_BASE:
-            assert not any(
-                tensor.any() for name, tensor in runs.weights(tmp_path / seat / "final").items() if "_B" in name
-            )
-        else:
-            assert runs.same_weights(tmp_path / seat / "final", base)
+    for final in (tmp_path / seat / "final" for seat in runs.SEATS):
+        added = [tensor for name, tensor in runs.weights(final).items() if "lora_B" in name]
+        assert added or runs.same_weights(final, base)
+        assert not any(tensor.any() for tensor in added)
 
 
 def pressed(patch: pytest.MonkeyPatch, times: int) -> None:

@@ -39,7 +39,10 @@ RECIPE = str(runs.ROOT / "agents" / "train_grpo.py")
 UNMEASURED = runs.without_evaluations()
 TWICE = runs.tiny(round={"updates": 2})
 TWO_RANKS = {"ranks": 2}
-THREE = {"seats": ("coder", "tester", "tester_1")}
+THREE = {
+    f"three, {trainer}": {"seats": ("coder", "tester", "tester_1"), **sections}
+    for trainer, sections in (("trl", {}), ("packed", runs.PACKED))
+}
 What = Callable[[Any, Any], None]
 """What a test does once a round is scored: `what(run, score)`."""
 
@@ -101,9 +104,7 @@ def test_both_engines_give_the_same_bits(base: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @needs_cluster
-@pytest.mark.parametrize(
-    "sections", [*RUNS.values(), THREE, THREE | runs.PACKED], ids=[*RUNS, "three", "three, packed"]
-)
+@pytest.mark.parametrize("sections", (RUNS | THREE).values(), ids=RUNS | THREE)
 def test_a_run_goes_on_under_ray_to_the_local_bits(sections: dict[str, Any], base: Path, tmp_path: Path) -> None:
     seats, preset = made(sections, tmp_path)
     runs.assert_resumes(base, tmp_path, rounds=2, preset=preset, seats=seats, engine="ray")

@@ -6,7 +6,6 @@ Names only: what a program does with them is none of this module's business.
 """
 
 import builtins
-import functools
 import itertools
 import opcode
 import re
@@ -132,7 +131,7 @@ class Looks:
 
     def __init__(self, source: str, code: types.CodeType, has_sets: bool = False) -> None:
         """`has_sets`: whether its calls give it any."""
-        self._whole_source = source
+        self._source = _TEXT.sub(_without_text, source)
         self.names: set[str] = set()
         """All that it uses; not what it only imports."""
         self.imported: set[str] = set()
@@ -272,10 +271,6 @@ class Looks:
         if self.makes_sets:
             return not (shows_addresses or self._is_large) and self.names.isdisjoint(_NUMBERS)
         return not self._shows() or not (shows_addresses or _ATTRIBUTE.search(self._source))
-
-    @functools.cached_property
-    def _source(self) -> str:
-        return _TEXT.sub(_without_text, self._whole_source)
 
 
 def _without_text(match: "re.Match[str]") -> str:

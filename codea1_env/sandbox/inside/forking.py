@@ -55,12 +55,12 @@ class Forking:
             *_always("write", control, number, NOTICE_BYTES),
             *_always("memset", number, 0, _BUFFER_BYTES),
         ]
-        self._loop = zip(*steps, strict=False)
+        self._loop = partial(collections.deque[object](maxlen=0).extend, zip(*steps, strict=False))
         self._kept = steps, is_child  # no candidate is to let go of them: each is on a page that would be copied
 
     def run(self) -> None:
         """Returns in every candidate. The zygote ends here, when the other end of `control` is closed."""
-        collections.deque(self._loop, maxlen=0)
+        self._loop()
         if self._flag[0] != b"\0":
             os._exit(0)
 

@@ -199,44 +199,35 @@ def _wanted(program: _CachedProgram, turns: Sequence[CallsJob]) -> tuple[bytes, 
         return ()
     wanted: set[bytes] = set()
     for place in program.turns:
-        turn = _gone_through(program, turns[place].calls)
-        program.gone_through[place] = turn.outcomes
-        wanted.update(turn.untried)
+        program.gone_through[place], untried = _gone_through(program, turns[place].calls)
+        wanted.update(untried)
     return tuple(sorted(wanted, key=program.places.__getitem__))
 
 
-@dataclass(slots=True)
-class _GoneThrough:
-    """One turn, as far as it is known."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-    """Of all its calls, where none is untried."""
-    untried: list[bytes] = field(default_factory=list)
-    """Calls that must be tried first."""
-
-
-def _gone_through(program: _CachedProgram, calls: Sequence[bytes]) -> _GoneThrough:
-    """The rule of strikes and budget, over the calls of a turn in their order. What is untried is passed over as though
-    it would come to a value at once."""
-    limits, turn = program.job.limits, _GoneThrough()
+def _gone_through(program: _CachedProgram, calls: Sequence[bytes]) -> tuple[list[Outcome], list[bytes]]:
+    """The rule of strikes and budget, over the calls of a turn in their order: the outcomes of all of them, where none
+    is untried, and those that must be tried first. What is untried is passed over as though it would come to a value at
+    once."""
+    limits = program.job.limits
+    outcomes: list[Outcome] = []
+    untried: list[bytes] = []
     if not program.seen and not program.charged:
-        turn.untried += calls
-        return turn
+        return outcomes, [*calls]
     strikes, spent_ns, budget_ns = 0, 0, limits.budget_s * 1e9
     for call in calls:
         outcome = program.outcome(call)
         if outcome is None:
-            turn.untried.append(call)
+            untried.append(call)
             continue
         spent_ns += outcome.cpu_ns
         is_spent = spent_ns > budget_ns
         strikes += is_spent or outcome.kind in _STRIKES
-        turn.outcomes.append(Outcome(OutcomeKind.TIMEOUT, tried=False) if is_spent else outcome)
+        outcomes.append(Outcome(OutcomeKind.TIMEOUT, tried=False) if is_spent else outcome)
         if is_spent or strikes >= limits.strikes:
-            charged = Outcome(turn.outcomes[-1].kind, tried=False)
-            turn.outcomes += [charged] * (len(calls) - len(turn.outcomes) - len(turn.untried))
+            charged = Outcome(outcomes[-1].kind, tried=False)
+            outcomes += [charged] * (len(calls) - len(outcomes) - len(untried))
             break
-    return turn
+    return outcomes, untried
 
 
 def _take_up(program: _CachedProgram, job: CallsJob, result: JobResult) -> None:

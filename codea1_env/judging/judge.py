@@ -33,13 +33,7 @@ from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox.inside.scope import packages_in
 from codea1_env.sandbox.packages import installed
-from codea1_env.sandbox.protocol import (
-    ExpressionsJob,
-    JobResult,
-    Outcome,
-    OutcomeKind,
-    Sandbox,
-)
+from codea1_env.sandbox.protocol import ExpressionsJob, JobResult, Outcome, OutcomeKind, Sandbox
 from codea1_env.sandbox.worlds import PACKAGES
 
 EXECUTION_CACHE_MB = 64

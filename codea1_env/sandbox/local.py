@@ -19,14 +19,7 @@ from dataclasses import dataclass, field
 from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError, SandboxUnsafe
 from codea1_env.sandbox.packages import package_versions
-from codea1_env.sandbox.protocol import (
-    Job,
-    JobResult,
-    Outcome,
-    OutcomeKind,
-    require_arguments,
-    require_usable,
-)
+from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind, require_arguments, require_usable
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import (
     LESS_MEMORY_MB,

@@ -20,16 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codea1_env.sandbox import (
-    CallsJob,
-    JobResult,
-    Limits,
-    Outcome,
-    OutcomeKind,
-    Sandbox,
-    SandboxError,
-    SandboxUnsafe,
-)
+from codea1_env.sandbox import CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox, SandboxError, SandboxUnsafe
 from codea1_env.sandbox import self_test_programs as programs
 
 _LIMITS = Limits(time_limit_s=0.5, budget_s=2.0, memory_mb=256)

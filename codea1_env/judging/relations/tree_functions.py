@@ -41,15 +41,7 @@ from codea1_env.judging.relations.tree_values import (
     truth,
 )
 from codea1_env.problems.tolerances import EXACT
-from codea1_env.reading.kinds.nodes import (
-    exact_in,
-    items_in,
-    kind_of,
-    moment_in,
-    moment_node,
-    parts_of,
-    plain_form,
-)
+from codea1_env.reading.kinds.nodes import exact_in, items_in, kind_of, moment_in, moment_node, parts_of, plain_form
 from codea1_env.reading.literals import Tree, tree_source
 
 MOST_TEXT = 400

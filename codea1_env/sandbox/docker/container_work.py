@@ -13,15 +13,7 @@ from dataclasses import dataclass, field
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.docker.engine import Container, ContainerBroken
-from codea1_env.sandbox.frames import (
-    ALIVE,
-    MAX_NOTICE_BYTES,
-    RESULT,
-    FrameError,
-    largest_result,
-    pack_job,
-    read_result,
-)
+from codea1_env.sandbox.frames import ALIVE, MAX_NOTICE_BYTES, RESULT, FrameError, largest_result, pack_job, read_result
 from codea1_env.sandbox.protocol import Job, JobResult
 
 _AHEAD = 8

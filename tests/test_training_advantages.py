@@ -1,6 +1,8 @@
 """Advantages by hand: groups of any size, rows without a score, running means, tokens; and the bits of TRL's own."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -192,3 +194,29 @@ def test_a_batch_is_described_by_its_groups() -> None:
     rows = batch(("a", 0.0), ("a", 1.0), ("b", 0.5), ("b", 0.5), ("c", 1.0), ("c", None))
     told = described(rows, advantages_of(estimator_of(Algorithm()), rows))
     assert told == pytest.approx({"reward": 3 / 5, "reward_std": 0.7071068 / 2, "frac_reward_zero_std": 4 / 6})
+
+
+def released_advantages(rewards: Sequence[float]) -> list[float]:
+    """The rule of Code-A1's released code: one bfloat16 a response, the mean and sample deviation in that type, too."""
+    scores = torch.tensor(rewards, dtype=torch.bfloat16)
+    advantage = (scores - scores.mean()) / (scores.std() + 1e-6)
+    assert advantage.dtype is torch.bfloat16
+    found: list[float] = advantage.tolist()
+    return found
+
+
+def test_the_page_says_what_bfloat16_does_to_a_group_of_eight() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "deviations.md").read_text()
+    table = page.partition("<!-- bfloat16 -->")[2].partition("<!-- /bfloat16 -->")[0]
+    told = [float(number) for number in re.findall(r"-?\d*\.\d+", table)]
+    most, one, low, high, first, second, last = told[:7]
+    close, spread = [most] * 7 + [one], [first + (second - first) * place for place in range(8)]
+    assert spread[-1] == pytest.approx(last)
+    assert released_advantages(close) == [0.0] * 8
+    assert grpo(close, "a" * 8, "group")[::7] == pytest.approx([low, high], abs=0.6), "1e-4 beside a deviation of 4e-4"
+    exact = torch.tensor([close, spread], dtype=torch.float64)
+    exact = (exact - exact.mean(1, keepdim=True)) / (exact.std(1, keepdim=True) + 1e-6)
+    assert exact[0, ::7].tolist() == pytest.approx([low, high], abs=0.005)
+    assert released_advantages(spread) == pytest.approx(told[7:15], abs=0.005)
+    assert exact[1].tolist() == pytest.approx(told[15:23], abs=0.005)
+    assert len(told) == 23

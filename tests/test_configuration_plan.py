@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_lines import ended
@@ -152,6 +153,22 @@ def test_the_plan_counts_the_room_that_the_engine_takes(monkeypatch: pytest.Monk
     assert (slots, positions) == (48, 128)
     shape = engine.model.base.shape
     assert len(engine._cache) == shape.layers * 2 * slots * shape.key_heads * positions * shape.head
+
+
+def test_the_page_on_gpus_has_the_plan_that_is_printed(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text()
+    (command,) = re.findall(r"^    python agents/train_grpo.py (.* --dry-run)$", page, re.MULTILINE)
+    (shown,) = re.findall(r"<!-- 1.5b: begin -->\n```text\n(.*?)```\n<!-- 1.5b: end -->", page, re.DOTALL)
+    (tmp_path / "qwen-1.5b").mkdir()
+    sizes = {  # those of the published model, whose head was made a table of its own
+        "hidden_size": 1536, "num_hidden_layers": 28, "num_attention_heads": 12, "num_key_value_heads": 2,
+        "intermediate_size": 8960, "vocab_size": 151_936, "tie_word_embeddings": False,
+    }  # fmt: skip
+    (tmp_path / "qwen-1.5b" / "config.json").write_text(json.dumps({**sizes, "model_type": "qwen2"}))
+    (tmp_path / "qwen-1.5b" / "chat_template.jinja").write_text("of an instruct model")
+    monkeypatch.chdir(tmp_path)
+    assert f"\n{shown}" in ended(capsys, *command.split(), status=0)
+    assert "must have" in shown
 
 
 def adapters_on_one_gpu() -> str:

@@ -63,7 +63,7 @@ def test_the_duel_by_hand_shows_every_status_and_the_book_at_work(
     assert "in the Mistake Book now: 0" in second
 
 
-@pytest.mark.longest
+@pytest.mark.slow
 def test_the_audited_rewards_are_both_fooled(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

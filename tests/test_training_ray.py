@@ -94,6 +94,7 @@ def learns_by(seat: str, loss: Callable[[Any], Any]) -> What:
     return what
 
 
+@pytest.mark.slow
 @needs_cluster
 def test_both_engines_give_the_same_bits(base: Path, tmp_path: Path) -> None:
     preset = runs.without_evaluations(**runs.PACKED)

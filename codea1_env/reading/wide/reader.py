@@ -127,6 +127,10 @@ class WideReader:
             self.unread[Ignored.TOO_MUCH] += 1
         self.unread[Ignored.FUNCTION] += sum(not helper.is_read and _asserts(helper.node) for helper in self._helpers)
 
+    def _skip(self, what: Ignored, node: ast.AST) -> None:
+        """Note that something is not read; who keeps its source overrides this."""
+        self.unread[what] += 1
+
     def _keep(self, test: WrittenTest) -> None:
         """Raises _Full."""
         if len(self.tests) == MAX_TESTS:
@@ -185,7 +189,8 @@ class WideReader:
             self._statements.charge(statement)
             if left := self._statement(statement, source):
                 if hasattr(statement, "body"):  # what follows may run, and is not read for that reason
-                    self.unread[Ignored.BLOCK] += len(self._statements.asserting_behind(body, place))
+                    for each in self._statements.asserting_behind(body, place):
+                        self._skip(Ignored.BLOCK, each)
                 break
         self._level -= 1
         return left
@@ -219,7 +224,7 @@ class WideReader:
             self._import(statement)
         elif not isinstance(statement, ast.Pass | ast.Global | ast.Nonlocal):
             self._names.forget(statement)
-            self.unread[Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT] += 1
+            self._skip(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT, statement)
             return self._statements.leaves(statement)
         return ""
 
@@ -305,7 +310,7 @@ class WideReader:
         self._objects.follow(call)
         with self._objects.kept(self._objects.named_in(statement)):
             self._names.forget(statement)
-        self.unread[Ignored.STATEMENT] += 1
+        self._skip(Ignored.STATEMENT, statement)
 
     def _grown(self, call: ast.expr) -> tuple[str, ast.expr] | None:
         """The name of a list that gets one item more, with what it stands for then."""
@@ -339,7 +344,7 @@ class WideReader:
         pairs = [None if value is None else read(target, value) for target in targets]
         if None in pairs:
             self._names.forget(statement)
-            self.unread[Ignored.ASSIGNMENT] += 1
+            self._skip(Ignored.ASSIGNMENT, statement)
         bound = [pair for each in pairs for pair in each or ()]
         self._names.bind(bound, is_inlined=is_known or value is not made)
         self._objects.written([name for name, _ in bound], value)
@@ -393,13 +398,13 @@ class WideReader:
             return
         known_rows = rows_of(node.decorator_list, self._inlined, self._steps)
         if known_rows is None:
-            self.unread[Ignored.DECORATED] += 1
+            self._skip(Ignored.DECORATED, node)
             return
         parameters = [name for name in known.parameters if name != "self"]
         in_rows = {name for row in known_rows.rows[:1] for name in row}
         fixtures = self._fixtures.rows([name for name in parameters if name not in in_rows])
         if known_rows.is_cut or fixtures.is_cut:
-            self.unread[Ignored.ROWS] += 1
+            self._skip(Ignored.ROWS, node)
         for row, values in product(known_rows.rows, fixtures.rows):
             given = {**row, **values}
             if is_check:
@@ -418,7 +423,7 @@ class WideReader:
         needed = parameters[: len(parameters) - len(known.node.args.defaults)]
         defaults = dict(zip(reversed(parameters), reversed(known.node.args.defaults), strict=False))
         if known.is_open or not set(needed) <= set(given) or self.entry_point in given:
-            self.unread[Ignored.FUNCTION] += 1
+            self._skip(Ignored.FUNCTION, known.node)
             return
         known.is_read = known.is_open = True
         with self._names.function(is_nested=known.is_nested):
@@ -490,12 +495,12 @@ class WideReader:
     def _called(self, known: _Function, call: ast.Call) -> None:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
         if known.node.decorator_list or call.keywords or known.node.args.kwonlyargs or known.node.args.vararg:
-            self.unread[Ignored.STATEMENT] += 1
+            self._skip(Ignored.STATEMENT, call)
         elif not (known.is_read and known.parameters in ([], [CANDIDATE])):
             try:
                 given = [self._inlined(argument) for argument in call.args]
             except Rejected:
-                self.unread[Ignored.STATEMENT] += 1
+                self._skip(Ignored.STATEMENT, call)
                 return
             self._function(known, known.parameters, dict(zip(known.parameters, given, strict=False)))
 
@@ -503,11 +508,11 @@ class WideReader:
         """The test methods of a class, each behind what the class and its `setUp` keep."""
         self._forget(node)
         if node.decorator_list:
-            self.unread[Ignored.DECORATED] += 1
+            self._skip(Ignored.DECORATED, node)
             return
         methods = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name.startswith("test")]
         if not methods:
-            self.unread[Ignored.CLASS] += 1
+            self._skip(Ignored.CLASS, node)
         outside = self._functions
         with self._names.scope(), self._fixtures.scope():
             for each in node.body:
@@ -528,12 +533,12 @@ class WideReader:
             return self._of_items(statement, items, source)
         if known is None or statement.orelse:
             self._names.forget(statement)
-            self.unread[Ignored.BLOCK] += 1
+            self._skip(Ignored.BLOCK, statement)
             return self._statements.leaves(statement)
         left = ""
         for row in known.rows:
             if (pairs := self._pairs(statement.target, row)) is None:
-                self.unread[Ignored.BLOCK] += 1
+                self._skip(Ignored.BLOCK, statement)
                 break
             self._names.bind(pairs, is_inlined=True)
             left = self._body(statement.body, source)
@@ -541,7 +546,7 @@ class WideReader:
                 break
         else:
             if known.is_cut:
-                self.unread[Ignored.ROWS] += 1
+                self._skip(Ignored.ROWS, statement)
         whole = not left and not known.is_cut
         grown = [(name, made) for name in grown_in(statement) if whole and (made := self._known(name)) is not None]
         with self._objects.kept(self._objects.named_in(statement)):
@@ -575,7 +580,7 @@ class WideReader:
         if names & RAISING:
             message = self._exception(opened[0] if len(opened) == 1 else None, statement.body, source.of(statement))
         else:
-            self.unread[Ignored.BLOCK] += 1
+            self._skip(Ignored.BLOCK, statement)
         with self._objects.kept(self._objects.named_in(statement) if names & RAISING else ()):
             self._names.forget(statement)
         called = statement.items[0].optional_vars

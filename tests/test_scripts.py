@@ -7,6 +7,7 @@ import dataclasses
 import gzip
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +202,19 @@ PROCESSES = {
     "    with ProcessPoolExecutor() as pool:\n        return list(pool.map(abs, [-x]))[0] + x\n",
 }
 BOMB = "import os\nwhile True:\n    os.fork()\n"
+FAMILY = """
+import os, signal
+children = []
+try:
+    while len(children) < 2_000:
+        if not (child := os.fork()):
+            signal.pause()
+        children.append(child)
+except BlockingIOError:
+    pass
+def task_func(x):
+    return len(children)
+"""
 ESCAPES = {
     "namespaces": "import ctypes\ndef task_func(x):\n    return 2 + ctypes.CDLL(None).unshare(0x10000000)\n",
     "the devices' modes": "import os\ndef task_func(x):\n    os.chmod('/dev/null', 0o600)\n    return 2\n",
@@ -250,8 +264,18 @@ def test_processes_end_with_their_program_and_are_bounded(sandbox: LocalSandbox)
     assert not any(number.encode() in line for line in lines)
     verdict = judged(sandbox, FORM + ADDS, BOMB + RIGHT, time_limit_s=1.0, memory_mb=512)
     assert not verdict.passed
-    assert verdict.failure in ("timeout", "BlockingIOError")  # the kernel's own bound is not for root
+    assert verdict.failure in ("timeout", "BlockingIOError")
     assert judged(sandbox, FORM + ADDS).passed
+
+
+def test_a_program_has_no_more_processes_than_it_may(sandbox: LocalSandbox) -> None:
+    require_processes(sandbox)
+    if os.getuid() == 0 and tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (6, 14):
+        pytest.skip("the kernel counts no processes of root's, and bounds no namespace's")
+    few = FORM + "    def test_one(self):\n        self.assertIn(task_func(1), range(100, 500))\n"
+    for _ in range(3):  # the numbers begin anew
+        verdict = judged(sandbox, few, FAMILY, memory_mb=512)
+        assert verdict.passed, verdict
 
 
 def test_a_program_can_forge_an_outcome_and_none_can_leave_a_test_out(sandbox: LocalSandbox) -> None:

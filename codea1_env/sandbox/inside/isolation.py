@@ -10,6 +10,7 @@ import ctypes
 import errno
 import functools
 import os
+import re
 import resource
 import struct
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ _DETACH = 2
 _READ, _WRITE, _SHARED, _COPIED, _ANONYMOUS = 1, 2, 1, 2, 32
 _SET_PDEATHSIG, _SET_DUMPABLE, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 1, 4, 24, 38
 _SIGKILL = 9
+_RESERVED_NUMBERS = 300
+"""Which the kernel gives but once: where numbers begin anew, they begin here."""
 
 SHARED_MEMORY = "/dev/shm"
 """Where libc keeps what several processes lock and share."""
@@ -124,6 +127,15 @@ def enter_namespaces() -> None:
     _write("/proc/self/uid_map", f"65534 {uid} 1")
     _write("/proc/self/gid_map", f"65534 {gid} 1")
     _checked(_libc.sethostname(b"sandbox", ctypes.c_size_t(7)), "sethostname")
+
+
+def bound_numbers(most: int) -> None:
+    """Number at most so many processes and threads at a time, or some hundreds before the numbers begin anew, in the
+    namespace in which this process is the first. Raises OSError."""
+    release = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    if release is None or tuple(map(int, release.groups())) < (6, 14):
+        raise OSError("the kernel must bound numbers by namespace (Linux 6.14)")  # an older one bounds the machine's
+    _write("/proc/sys/kernel/pid_max", str(_RESERVED_NUMBERS + most))
 
 
 def _write(path: str, text: str) -> None:

@@ -9,8 +9,8 @@ directory is one that the parent makes before the process starts and removes whe
 Programs beside test scripts may start processes, which end with the first one of their PID namespace: it is the
 candidate. Without namespaces there are none.
 
-Does not promise that a hostile program has no more than MOST_THREADS, nor, where the user is root, MOST_PROCESSES: what
-counts them lies in its process. The parent ends a program that has many more.
+Does not promise that a hostile program has no more than MOST_THREADS, nor, where the user is root and Linux older than
+6.14, MOST_PROCESSES: what counts them lies in its process. The parent ends a program that has many more.
 """
 
 import _thread

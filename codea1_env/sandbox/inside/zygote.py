@@ -52,6 +52,7 @@ _register = os.register_at_fork
 os.register_at_fork = lambda **handlers: None
 import bisect  # noqa: E402, F401
 import collections  # noqa: E402, F401
+import contextlib  # noqa: E402
 import copy  # noqa: E402, F401
 import functools  # noqa: E402, F401
 import gc  # noqa: E402
@@ -189,6 +190,9 @@ def isolate(
     os.close(parent)
     isolation.die_with_parent()
     if layers["namespaces"] is True:
+        if commands:
+            with contextlib.suppress(OSError):  # an ordinary user's processes are counted in any case
+                isolation.bound_numbers(widening.MOST_PROCESSES)
         attempt("root", isolation.change_root, [*readable, *commands], hidden, added, machine, bool(commands))
     else:
         layers["root"] = "needs namespaces"

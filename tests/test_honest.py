@@ -45,7 +45,7 @@ def played(request: pytest.FixtureRequest) -> Iterator[Played]:
     """`some` of each kind, on the local backend; all of them on every backend."""
     programs, backend = PROGRAMS, request.param
     if backend == "some":
-        programs, backend = some_of_each_kind(PROGRAMS, step=12), "local"
+        programs, backend = some_of_each_kind(PROGRAMS, step=20), "local"
     run = {(honest.kind, honest.name) for honest in programs}
     listed = read_differing(backend).keys() & run
     # What plain Python says of them, as a slow test sees to.

@@ -177,7 +177,7 @@ def unreadable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["replay", "FILE"],
         ["view", "FILE"],
         ["data", "check", "FILE"],
-        ["eval", "--player", "oracle", "--problems", "FILE"],
+        ["eval", "--player", "oracle", "--problems", "FILE", "-o", "OUT"],
         ["tournament", "--coder", "recorded:FILE", "--tester", "fuzz"],
         ["bench", "check", "FILE"],
     ],

@@ -71,7 +71,7 @@ test-real: .venv/installed
 	CODEA1_REAL_MODEL='$(MODEL)' CODEA1_HUMANEVALPLUS='$(HUMANEVALPLUS)' \
 		$(BIN)/python -m pytest -m real -rs -s tests/test_real_model.py
 
-# BigCodeBench's references under their own test scripts, half an hour: make test-bigcodebench BIGCODEBENCH=FILE (its rows,
+# BigCodeBench's references under their own test scripts, six minutes on two cores: make test-bigcodebench BIGCODEBENCH=FILE (its rows,
 # .jsonl.gz or .parquet); skipped, saying so, without them. An environment of its own: the extra `bigcodebench`.
 test-bigcodebench: .venv-bigcodebench/installed
 	CODEA1_BIGCODEBENCH='$(BIGCODEBENCH)' .venv-bigcodebench/bin/python -m pytest -W default -m bigcodebench -rs -s tests/test_bigcodebench.py

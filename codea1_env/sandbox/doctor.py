@@ -63,7 +63,8 @@ _GIVES: dict[str, tuple[_Required, str]] = {
     ),
     "processes": (
         "no",
-        "programs with test scripts (unsealed) may start processes, which end with the program",
+        "programs with test scripts (unsealed) may start 128 processes, which end with the program; before Linux 6.14 "
+        "the kernel does not count those of root",
     ),
 }  # fmt: skip
 

@@ -49,87 +49,104 @@ _OPEN = ("/health",)
 
 def make_app(plan: ServicePlan | None = None, *, token: str = "", most_bytes: int = MOST_BYTES) -> FastAPI:
     """`token`: what clients must send as `Authorization: Bearer TOKEN`; empty: nothing. `most_bytes`: of a body."""
-    plan = plan or ServicePlan()
+    measures, handlers = _Measures(), _Handlers(most_bytes)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        app.state.service = service = Service(plan)
+        handlers.service = service = Service(plan or ServicePlan())
         measures.watch(service)
         try:
             yield
         finally:
             await service.close()
 
-    measures = _Measures()
-    app = FastAPI(title="codea1", version=__version__, lifespan=lifespan)
-
-    def guard(inner: ASGIApp) -> ASGIApp:
-        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-            began = time.perf_counter()
-
-            async def counted(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    route = scope["path"] if scope["path"] in _ROUTES else "other"
-                    measures.count(route, message["status"], time.perf_counter() - began)
-                await send(message)
-
-            if scope["type"] != "http":
-                await inner(scope, receive, send)
-                return
-            try:
-                await (_refused(Request(scope), token) or inner)(scope, receive, counted)
-            except Exception as error:
-                await _told(error)(scope, receive, counted)
-
-        return guarded
-
-    async def score(request: Request) -> Response:
-        body = await read_body(request.stream(), most_bytes)
-        lines = [line for line in body.splitlines() if line.strip()] or [body]
-        service: Service = app.state.service
-        scored = await _unless_gone(request, service.score_all(lines))
-        return Response(b"".join(scored), media_type="application/jsonl" if len(lines) > 1 else "application/json")
-
-    async def verify(request: Request) -> Response:
-        given = _json(await read_body(request.stream(), most_bytes))
-        service: Service = app.state.service
-        if isinstance(given, dict) and "items" in given:
-            return JSONResponse({"items": await _unless_gone(request, service.verify_all(given["items"]))})
-        return JSONResponse(await _unless_gone(request, service.verify(given)))
-
-    async def run_code(request: Request) -> Response:
-        given = _json(await read_body(request.stream(), most_bytes))
-        service: Service = app.state.service
-        try:
-            return JSONResponse(await _unless_gone(request, service.run_code(given)))
-        except (Busy, Unavailable) as error:
-            return JSONResponse({"error": str(error)}, status_code=504)  # its clients try again at no other status
-
-    async def openrlhf(request: Request) -> Response:
-        given = _json(await read_body(request.stream(), most_bytes))
-        service: Service = app.state.service
-        return JSONResponse(await _unless_gone(request, service.openrlhf(request.path_params["seat"], given)))
-
-    async def health() -> Response:
-        told = await app.state.service.verify({"program": "def f(x):\n    return x\n", "tests": [["f(1)", "1"]]})
-        body = {"status": "ok" if told["passed"] else "failing", "version": __version__}
-        return JSONResponse(body, status_code=200 if told["passed"] else 503)
-
     async def metrics() -> Response:
         return PlainTextResponse(measures.text(), media_type="text/plain; version=0.0.4")
 
-    app.add_middleware(guard)  # not middleware("http"): with it, an answer is over after the client has it
+    app = FastAPI(title="codea1", version=__version__, lifespan=lifespan)
+    app.add_middleware(_Guard, token=token, measures=measures)
     for path, handler, method in (
-        ("/v1/score", score, "POST"),
-        ("/v1/verify", verify, "POST"),
-        ("/run_code", run_code, "POST"),
-        ("/v1/openrlhf/{seat}", openrlhf, "POST"),
-        ("/health", health, "GET"),
+        ("/v1/score", handlers.score, "POST"),
+        ("/v1/verify", handlers.verify, "POST"),
+        ("/run_code", handlers.run_code, "POST"),
+        ("/v1/openrlhf/{seat}", handlers.openrlhf, "POST"),
+        ("/health", handlers.health, "GET"),
         ("/metrics", metrics, "GET"),
     ):
         app.add_api_route(path, handler, methods=[method])
     app.add_exception_handler(HTTPException, _no_route)
     return app
+
+
+class _Handlers:
+    """One method for each route that asks the service, which is there from the start of the application to its end."""
+
+    service: Service
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+
+    async def score(self, request: Request) -> Response:
+        body = await read_body(request.stream(), self._most_bytes)
+        lines = [line for line in body.splitlines() if line.strip()] or [body]
+        scored = await _unless_gone(request, self.service.score_all(lines))
+        return Response(b"".join(scored), media_type="application/jsonl" if len(lines) > 1 else "application/json")
+
+    async def verify(self, request: Request) -> Response:
+        given = await self._given(request)
+        if isinstance(given, dict) and "items" in given:
+            return JSONResponse({"items": await _unless_gone(request, self.service.verify_all(given["items"]))})
+        return JSONResponse(await _unless_gone(request, self.service.verify(given)))
+
+    async def run_code(self, request: Request) -> Response:
+        given = await self._given(request)
+        try:
+            return JSONResponse(await _unless_gone(request, self.service.run_code(given)))
+        except (Busy, Unavailable) as error:
+            return JSONResponse({"error": str(error)}, status_code=504)  # its clients try again at no other status
+
+    async def openrlhf(self, request: Request) -> Response:
+        given = await self._given(request)
+        return JSONResponse(await _unless_gone(request, self.service.openrlhf(request.path_params["seat"], given)))
+
+    async def health(self) -> Response:
+        told = await self.service.verify({"program": "def f(x):\n    return x\n", "tests": [["f(1)", "1"]]})
+        body = {"status": "ok" if told["passed"] else "failing", "version": __version__}
+        return JSONResponse(body, status_code=200 if told["passed"] else 503)
+
+    async def _given(self, request: Request) -> Any:
+        body = await read_body(request.stream(), self._most_bytes)
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise Codea1Error(f"the body must be JSON, got {body[:100]!r}: {error}"[:400]) from None
+
+
+class _Guard:
+    """Refuses who has no token, answers faults, and counts. Not a middleware of "http": with one, an answer is over
+    after the client has it."""
+
+    def __init__(self, app: ASGIApp, token: str, measures: _Measures) -> None:
+        self._app = app
+        self._token = token
+        self._measures = measures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                route = scope["path"] if scope["path"] in _ROUTES else "other"
+                self._measures.count(route, message["status"], time.perf_counter() - began)
+            await send(message)
+
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        try:
+            await (_refused(Request(scope), self._token) or self._app)(scope, receive, counted)
+        except Exception as error:
+            await _told(error)(scope, receive, counted)
 
 
 _ROUTES = ("/v1/score", "/v1/verify", "/v1/openrlhf/coder", "/v1/openrlhf/tester", "/health", "/metrics", "/run_code")
@@ -142,13 +159,6 @@ def _refused(request: Request, token: str) -> Response | None:
     if hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
         return None
     return JSONResponse({"error": "the header Authorization must be Bearer and this server's token"}, status_code=401)
-
-
-def _json(body: bytes) -> Any:
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise Codea1Error(f"the body must be JSON, got {body[:100]!r}: {error}"[:400]) from None
 
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, _Result]) -> _Result:

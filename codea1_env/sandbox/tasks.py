@@ -34,7 +34,7 @@ from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, CandidateRecord,
 
 MAX_SOURCE_BYTES = 4 << 20
 """Bytes of the longest program that is tried at all."""
-_RARE_IMPORT = re.compile(rf"\b(?:from[ \t]+|import\b.*\b)(?:{'|'.join(RARE_MODULES)})\b")
+_RARE_IMPORT = re.compile(rf"(?:\bfrom[ \t]+|^(?>.*?\bimport\b).*\b)(?:{'|'.join(RARE_MODULES)})\b", re.MULTILINE)
 SCRIPT_PACKAGES = ("numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn")
 """What programs beside test scripts import most: once in a zygote, where one of them is named."""
 _HEAVY = re.compile(rf"\b(?:{'|'.join(SCRIPT_PACKAGES)})\b")

@@ -22,6 +22,7 @@ HOSTILE_SOURCES: dict[str, tuple[str, str]] = {
     "unclosed_text": ("e", _HONEST + '"""'),
     "one_very_long_line": ("ect", "y = ''" + " + ''" * 200_000 + "\n" + _HONEST),
     "very_many_lines": ("ftec", "y = 1\n" * 100_000 + _HONEST),
+    "imports_without_end_in_one_line": ("f", _HONEST + "#" + " import" * 100_000),
     "nested_parentheses": ("e", "y = " + "(" * 100_000 + ")" * 100_000 + "\n" + _HONEST),
     "nested_displays": ("e", "y = " + "[{" * 50_000 + "\n" + _HONEST),
     "signs_in_a_row": ("ect", "y = " + "-" * 100_000 + "1\n" + _HONEST),

@@ -72,9 +72,11 @@ _EXCEPTIONS = "|".join(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
 )
 _TEXT = re.compile(
-    r"\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"(?:[^\"\\\n]+|\\[\s\S])*\"|'(?:[^'\\\n]+|\\[\s\S])*'|#[^\n]*"
+    r"\"{3}(?:[^\"\\]++|\\[\s\S]|\"(?!\"\"))*+(?:\"{3})?|'{3}(?:[^'\\]++|\\[\s\S]|'(?!''))*+(?:'{3})?"
+    r"|\"(?:[^\"\\\n]++|\\[\s\S])*+\"?|'(?:[^'\\\n]++|\\[\s\S])*+'?|#[^\n]*"
 )
-"""A text without its prefix, or a comment: each begins by a letter of its own, which is looked for fast."""
+"""A text without its prefix, or a comment: each begins by a letter of its own, which is looked for fast. One that does
+not close ends with its line or the program, so that every attempt matches and each letter is read once."""
 _NUMBERS = frozenset("float complex inf infj Decimal Fraction statistics cmath".split())
 """What may make a number that is none, from infinite ones."""
 _RAISED = re.compile(r"\b(?:raise|except)\b(?![^\n:]* as )[^\n]*")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.bounded_cache import ENTRY_BYTES, BoundedCache, bytes_of
-from codea1_env.sandbox import JobResult, Outcome, OutcomeKind
+from codea1_env.judging.execution import Execution
+from codea1_env.sandbox import CallsJob, Job, JobResult, Outcome, OutcomeKind
+from codea1_env.sandbox.worlds import world_of
 
 ROOM = 5 * ENTRY_BYTES
 STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.integers(0, ROOM)), max_size=60)
@@ -76,3 +79,25 @@ def test_a_size_that_is_none_is_refused(megabytes: object) -> None:
 
 def test_sizes_are_in_mebibytes() -> None:
     assert (bytes_of("cache_mb", 0), bytes_of("cache_mb", 3)) == (0, 3 * 1024 * 1024)
+
+
+def test_long_programs_and_calls_are_not_kept_beside_it() -> None:
+    """What is remembered of texts is bounded in bytes, not by their number alone."""
+
+    class Failing:
+        version = "failing"
+
+        def run(self, jobs: Sequence[Job]) -> list[JobResult]:
+            return [JobResult(False, Outcome(OutcomeKind.ERROR), ()) for _ in jobs]
+
+    execution = Execution(Failing(), 0)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(64):
+            world_of(f"# {number}{' ' * (1 << 18)}")
+            call = f"[[{number},'{'a' * (1 << 18)}'],[]]".encode()
+            execution.run([CallsJob("", "f", (call,))])
+        assert tracemalloc.get_traced_memory()[0] - before < 4 << 20
+    finally:
+        tracemalloc.stop()

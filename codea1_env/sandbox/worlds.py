@@ -31,6 +31,8 @@ _FILES = frozenset((
 _OPEN = frozenset(("open", "fdopen", "FileIO", "open_code"))
 _IMPORTS_BY_NAME = frozenset(("__import__", "import_module"))
 _MAX_CHARACTERS = 1 << 18
+_KEPT = 1 << 13
+"""Characters of the longest program whose world is remembered, so that memory stays flat whatever is sent."""
 _NAMES = frozenset((*PACKAGES, *_THREADS, *_USE_THREADS, *_FILES, *_OPEN, *_IMPORTS_BY_NAME))
 _WORD = re.compile(r"\w+")
 
@@ -62,9 +64,13 @@ PLAIN = World()
 """The standard library, in one process, and nothing to write on."""
 
 
-@functools.lru_cache(maxsize=4096)
 def world_of(source: str) -> World:
     """The world of the program `source`. One that does not parse has a plain one: it does not load in any."""
+    return (_world_of if len(source) <= _KEPT else _world_of.__wrapped__)(source)
+
+
+@functools.lru_cache(maxsize=4096)
+def _world_of(source: str) -> World:
     # Where all is ASCII, a name is a word of the text; other letters may stand for these (PEP 3131).
     is_plain = source.isascii() and _NAMES.isdisjoint(_WORD.findall(source))
     if is_plain or len(source) > _MAX_CHARACTERS:

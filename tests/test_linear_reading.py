@@ -19,11 +19,15 @@ from codea1_env.judging.comparisons import MOST_STEPS, compares
 from codea1_env.judging.equality import same_output, same_value
 from codea1_env.judging.relations.truth import holds
 from codea1_env.problems.checkers import COMPARISONS
+from codea1_env.problems.sources.draft import called_names
 from codea1_env.reading import steps
 from codea1_env.reading.responses import read_program, read_suite
 from codea1_env.reading.spans import test_spans as spans_of
 from codea1_env.reading.suites import Ignored
+from codea1_env.sandbox.inside import looks
 from codea1_env.sandbox.inside.values import encode
+from codea1_env.sandbox.protocol import CallsJob
+from codea1_env.sandbox.tasks import zygote_kind
 
 MOST = 2.5
 SUITES = suites()
@@ -232,3 +236,12 @@ def test_a_value_of_too_many_items_is_unequal_before_it_is_built(
             patched.setattr(comparisons.json, "loads", lambda text: pytest.fail(f"{len(text)} characters are built"))
             assert not same_value(right, got.encode())
             assert not any(compares(checker, right, got.encode(), 1e-6) for checker in ("unordered", "close", "any-of"))
+
+
+@pytest.mark.parametrize("piece", ["_", "1e", "f ", "import ", '"', "'\\", '# "', "'''\\'"])
+def test_no_regular_expression_goes_back_over_a_text(piece: str) -> None:
+    """Their scans are not counted; over a megabyte, one that went back would take hours."""
+    text = piece * ((1 << 20) // len(piece)) + "`"
+    assert set(called_names([text])) <= {"f"}
+    assert not zygote_kind(CallsJob(text, "f", ())).has_rare_modules
+    assert not looks.Looks(text, compile("", "<program>", "exec")).names

@@ -24,7 +24,7 @@ MAX_TEXT = 1 << 16
 """Characters of an input or an output; longer ones are left out."""
 _DIGITS = 640
 """Of a whole number: what Python reads whatever its limit is set to."""
-_CALLED = re.compile(r"([^\W\d]\w*)[ \t]*\(")
+_CALLED = re.compile(r"\b([^\W\d]\w*+)[ \t]*+\(")
 CUSTOMARY_IMPORTS = """import bisect
 import collections
 import datetime

@@ -226,11 +226,9 @@ def test_output_that_cannot_be_written_is_one_line_that_says_so(command: list[st
 def test_streams_that_the_caller_closed_are_the_null_device(name: str) -> None:
     """Nothing that is printed may land in a file that took the stream's number."""
     command = PRINTING[name]
-    with_all = subprocess.run(command, capture_output=True, text=True, check=False)
     with_none = subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *command], check=False)
     without_output = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, check=False)
-    assert with_none.returncode == without_output.returncode == with_all.returncode
-    assert without_output.stderr.decode() == with_all.stderr
+    assert (with_none.returncode, without_output.returncode, without_output.stderr) == (0, 0, b"")
 
 
 def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_its_journal(tmp_path: Path) -> None:

@@ -18,9 +18,6 @@ from typing import Any
 from codea1_env.extras import extra
 from codea1_env.judging.version import FIRST, VERSION
 
-with extra("train", "training needs"):
-    import torch
-
 PACKAGES = ("codea1-env", "torch", "transformers", "trl", "accelerate", "datasets", "tokenizers", "numpy")
 OPTIONAL_PACKAGES = ("ray", "vllm", "deepspeed", "peft")
 INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "avx512f", "avx2", "avx", "sse4_2", "asimd")
@@ -70,6 +67,8 @@ def this_start(engine: str, rounds_done: int, started: str, own: Mapping[str, An
 
 def processor(environment: Mapping[str, str]) -> dict[str, Any]:
     """What the arithmetic of a run depends on. `environment`: may tell libraries to do as an older processor would."""
+    with extra("train", "training needs"):
+        import torch  # here: the study, which starts runs, needs the rest of this module without it
     flags = _cpu_entry("flags").split()
     told = {name: environment[name] for name in SIMULATED if name in environment}
     return {

@@ -28,7 +28,7 @@ CODE = ("codea1_env", "agents", "baselines")
 def copied(folder: Path) -> Path:
     """The tree without its history: `git` must not look for another one above."""
     for name in CODE:
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, folder / name)  # with what is compiled, which knows its source by time and size
     return folder
 
 

@@ -105,6 +105,8 @@ KEY = "a key must be one of .* got"
         ("learning: {clip_high: 0.3}", r"a key must be one of \[.*, 'grpo', .*\], got 'learning'"),
         ("reward: {alpha: 1.3}", r"reward: alpha must be in \[0, 1\], got 1.3"),
         ("model: {hidden: 96, heads: 4}", r"hidden / heads must be a whole number of at least 32, got 96 / 4"),
+        ("model: {mimetic: true, layers: 1}", "layers and key_value_heads must be at least 2 with mimetic, got 1"),
+        ("problems: {family: lists}", "family must be one of miniature, bands, shift, fineprint, .*words, got 'lists'"),
         ("model: {key_value_heads: 2}", r"key_value_heads must divide heads \(3\), got 2"),
         ("round: {attacked: 9}", r"attacked must be at most programs \(8\), got 9"),
         ("round: {updates: 5}", r"updates must divide 64 .* got 5"),

@@ -123,7 +123,8 @@ log_a_run(Path({directory!r}), ({name!r},))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["wandb", "trackio"])
-def test_a_tracker_takes_a_run_offline(name: str, tmp_path: Path) -> None:
+def test_a_tracker_takes_a_run_offline(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, name, raising=False)  # of conftest.py
     pytest.importorskip(name)
     (tmp_path / name).mkdir()
     told = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_PROJECT": "codea1", "HF_HUB_OFFLINE": "1"}

@@ -18,7 +18,6 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from codea1_env.configuration.model_sections import WarmStartPreset
 from codea1_env.configuration.model_shapes import shape_of
 from codea1_env.configuration.presets import MINI, load_preset
-from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.directories import default_cache
 from codea1_env.problems.families.miniature import miniature_compositions
 from codea1_env.training.models import tiny  # its `tester_messages` would pass for a test
@@ -176,11 +175,3 @@ def test_a_mimetic_model_copies_before_it_has_learnt_anything() -> None:
             best = model(rows).logits[:, 20:-1].topk(5).indices  # where the second time over is foretold
         found[mimetic] = (best == rows[:, 21:, None]).any(-1).float().mean().item()
     assert found[True] > 4 * found[False], found
-
-
-def test_a_mimetic_model_needs_heads_to_be_mimetic_with_and_problems_a_family_that_there_is() -> None:
-    with pytest.raises(ConfigurationError, match="layers and key_value_heads must be at least 2 with mimetic, got 1"):
-        dataclasses.replace(BANDS.model, layers=1)
-    names = "miniature, bands, shift, fineprint, fineprint_words"
-    with pytest.raises(ConfigurationError, match=f"family must be one of {names}, got 'lists'"):
-        dataclasses.replace(MINI.problems, family="lists")

@@ -35,7 +35,7 @@ from codea1_env.judging.schedule import as_run
 from codea1_env.players.boundary import boundary
 from codea1_env.players.perturb import Change, changed_call, perturbed
 from codea1_env.problems.problem import Problem
-from codea1_env.problems.sources.programs import wrapped_program
+from codea1_env.problems.sources.pairs import wrapped_program
 from codea1_env.reading.grammar import read_case
 from codea1_env.reading.parsing import Unparsable, parse, parses
 from codea1_env.reading.programs.mutants import Mutant, mutants

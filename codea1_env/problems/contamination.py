@@ -21,7 +21,7 @@ from importlib import resources
 
 from codea1_env.problems.kinds import METHOD
 from codea1_env.problems.problem import Problem
-from codea1_env.problems.sources.programs import INSTRUCTION, wrapped_program
+from codea1_env.problems.sources.pairs import INSTRUCTION, wrapped_program
 from codea1_env.reading.parsing import Unparsable, parse
 
 RUN = 13

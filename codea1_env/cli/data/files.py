@@ -37,7 +37,7 @@ from codea1_env.problems.jsonl import iter_problems, read_problems, write_proble
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources import SOURCES, Draft, Source, Unreadable, find_source
 from codea1_env.problems.sources.draft import Row
-from codea1_env.problems.sources.evalplus_files import is_file_row
+from codea1_env.problems.sources.evalplus import is_file_row
 from codea1_env.problems.sources.functions import FIELDS, NAMED_FIELDS, generic_source
 from codea1_env.problems.sources.rows import local_rows, rows_of_source
 from codea1_env.sandbox import open_sandbox

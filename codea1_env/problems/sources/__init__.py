@@ -6,25 +6,16 @@ Does not execute anything: `codea1_env.judging.problems.importing` finds out whe
 from __future__ import annotations
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.sources import (
-    contests,
-    functions,
-    humanevalplus,
-    kodcode,
-    leetcode,
-    mbppplus,
-    released,
-    submissions,
-)
+from codea1_env.problems.sources import contests, evalplus, functions, kodcode, leetcode, submissions
 from codea1_env.problems.sources.draft import Draft, Source, Unreadable
 
 SOURCES = {
     source.name: source
     for source in (
-        humanevalplus.HUMANEVALPLUS,
-        mbppplus.MBPPPLUS,
+        evalplus.HUMANEVALPLUS,
+        evalplus.MBPPPLUS,
         kodcode.KODCODE,
-        released.CODE_A1,
+        kodcode.CODE_A1,
         functions.HUMANEVAL,
         functions.MBPP,
         functions.BIG_CODE_BENCH,

@@ -1,4 +1,4 @@
-"""APPS, TACO, CodeContests, LiveCodeBench: contest questions, about a function or a whole program (`programs.py`).
+"""APPS, TACO, CodeContests, LiveCodeBench: contest questions, about a function or a whole program (`pairs.py`).
 
 `Source.programs_as` says what whole programs come in as. The sets' fields hold JSON in texts, and where that fails,
 Python's spelling of the same; LiveCodeBench packs its private tests into a pickle, which is read without being
@@ -31,24 +31,22 @@ from codea1_env.problems.sources.draft import (
     tree_of,
 )
 from codea1_env.problems.sources.pairs import (
+    ENTRY_POINT,
+    PROGRAM,
+    STARTER_CODE,
     TUPLE_AS_LIST,
     TUPLES_AS_LISTS,
     call_tests,
     checker_for,
     functional_tests,
     json_value,
-    require_some,
-    with_whole_keys,
-)
-from codea1_env.problems.sources.programs import (
-    ENTRY_POINT,
-    PROGRAM,
-    STARTER_CODE,
     method_as_function,
     program_as_function,
     question_about_text,
+    require_some,
     starter_of_method,
     text_tests,
+    with_whole_keys,
 )
 from codea1_env.reading.parsing import parses
 from codea1_env.reading.test_case import TestCase

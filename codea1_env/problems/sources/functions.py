@@ -35,8 +35,7 @@ from codea1_env.problems.sources.draft import (
     texts_of,
     tree_of,
 )
-from codea1_env.problems.sources.humanevalplus import HUMANEVALPLUS, script_of
-from codea1_env.problems.sources.mbppplus import entry_point_of, problem_id_of
+from codea1_env.problems.sources.evalplus import HUMANEVALPLUS, entry_point_of, problem_id_of, script_of
 from codea1_env.problems.sources.pairs import Written
 from codea1_env.reading.parsing import source_of, unindented
 from codea1_env.reading.test_case import TestCase

@@ -29,8 +29,7 @@ from codea1_env.problems.sources.draft import (
     text,
     tree_of,
 )
-from codea1_env.problems.sources.pairs import test_of
-from codea1_env.problems.sources.programs import PROGRAM
+from codea1_env.problems.sources.pairs import PROGRAM, test_of
 from codea1_env.reading.parsing import Unparsable, parse, parses, source_of
 from codea1_env.reading.test_case import TestCase
 

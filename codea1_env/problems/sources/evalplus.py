@@ -1,35 +1,46 @@
-"""EvalPlus' own files of HumanEval+ and MBPP+, as its cache holds them: inputs, and a reference that has their values.
+"""HumanEval+ and MBPP+ (EvalPlus), for evaluation: rows of the hub's data sets, and EvalPlus' own files as its cache
+holds them.
 
-A row has `task_id`, `prompt`, `entry_point`, `canonical_solution`, `base_input`, `plus_input` and `atol`. The inputs of
-the original questions become golden tests and those that EvalPlus adds hidden ones; the reference is run for their
-values (`judging/problems/importing.py`). `contract`, which says what inputs are allowed, and `assertion` are not needed
-for that.
+HumanEval+ has 164 questions with some 750 tests each, which become hidden tests. A reference is a body only: the prompt
+goes before it. Fields are called as on the hub (`prompt`, `canonical_solution`) or `question`, `reference_body`. One
+question, HumanEval/32, has many right answers: a checker puts them into its polynomial, as the set's own test does.
 
-The file is JSON, which has no tuples, sets and complex numbers: which arguments of MBPP+ are such is known by the
-question's number. Where EvalPlus compares otherwise than by equality, a checker does as it does. Three questions of
-MBPP+ return match objects, which are no data: their tests are left out.
+MBPP+ has 378 questions. The three asserts of MBPP become golden tests, EvalPlus' many hidden ones. A row names no entry
+point: it is the function of the reference that the asserts call; its signature becomes the starter code.
+
+A row of EvalPlus' own files has `task_id`, `prompt`, `entry_point`, `canonical_solution`, `base_input`, `plus_input`
+and `atol`. The inputs of the original questions become golden tests and those that EvalPlus adds hidden ones; the
+reference is run for their values (`judging/problems/importing.py`). `contract`, which says what inputs are allowed, and
+`assertion` are not needed for that. The file is JSON, which has no tuples, sets and complex numbers: which arguments of
+MBPP+ are such is known by the question's number. Where EvalPlus compares otherwise than by equality, a checker does as
+it does. Three questions of MBPP+ return match objects, which are no data: their tests are left out.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from codea1_env.problems.check_functions import Extracted, LeftOut
+from codea1_env.problems.check_functions import Extracted, LeftOut, extract
 from codea1_env.problems.sources.draft import (
     Draft,
     Row,
     RowError,
     Source,
+    called_names,
     functions_of,
+    imports_of,
     require_function,
     shown,
     starter_of,
     text,
+    texts_of,
     tree_of,
 )
 from codea1_env.reading.literals import NotLiteral, value_source
-from codea1_env.reading.parsing import parse, parses
+from codea1_env.reading.parsing import parse, parses, source_of
+from codea1_env.reading.test_case import TestCase
 
 FLOATS = 1e-6
 """What EvalPlus grants a float where `atol` says nothing."""
@@ -184,3 +195,120 @@ def _calls(
         except (NotLiteral, TypeError, ValueError, AttributeError) as error:
             left_out.append(LeftOut(shown(given), f"{name}: {error}"))
     return list(calls), left_out
+
+
+HUMANEVAL_CHECKERS = {
+    "find_zero": """def check(arguments, returned, reference):
+    (coefficients,) = arguments
+    if isinstance(returned, bool) or not isinstance(returned, (int, float)):
+        return False
+    return abs(sum(factor * returned**power for power, factor in enumerate(coefficients))) <= 1e-4
+"""
+}
+
+
+def _listed(script: str, entry_point: str) -> Extracted:
+    """The inputs and results that a check lists, whatever it does with them."""
+    extracted = Extracted()
+    lists = {
+        node.targets[0].id: node.value.elts
+        for node in ast.walk(tree_of(script, "the tests"))
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List)
+    }
+    for given, value in zip(lists.get("inputs", []), lists.get("results", []), strict=False):
+        if isinstance(given, ast.List):
+            arguments = ", ".join(map(source_of, given.elts))
+            extracted.tests.append(TestCase(f"{entry_point}({arguments})", source_of(value)))
+    extracted.tests = list(dict.fromkeys(extracted.tests))
+    return extracted
+
+
+def _read_humaneval(row: Row, source: Source) -> Draft:
+    if is_file_row(row):
+        return read_file_row(row, source, HUMANEVAL_CHECKERS)
+    prompt, body = text(row, "prompt", "question"), text(row, "canonical_solution", "reference_body")
+    entry_point = text(row, "entry_point")
+    reference = prompt + body
+    module = tree_of(reference, "prompt and solution together")
+    require_function(module, entry_point, "the prompt")
+    checker = HUMANEVAL_CHECKERS.get(entry_point, "")
+    extracted = _listed(text(row, "test"), entry_point) if checker else extract(text(row, "test"), entry_point)
+    return source.draft(
+        module,
+        hidden=extracted,
+        problem_id=text(row, "task_id"),
+        question=prompt,
+        entry_point=entry_point,
+        reference_solution=reference,
+        checker=checker,
+    )
+
+
+def script_of(row: Row) -> str:
+    """The row's check, called. Raises RowError."""
+    require_script(row)
+    return f"{text(row, 'test')}\n\ncheck({text(row, 'entry_point')})\n"
+
+
+HUMANEVALPLUS = Source(
+    "humanevalplus",
+    "evalplus/humanevalplus",
+    "test",
+    "Apache-2.0",
+    _read_humaneval,
+    is_for_evaluation=True,
+    script_of=script_of,
+)
+
+
+def _read_mbpp(row: Row, source: Source) -> Draft:
+    if is_file_row(row):
+        return read_file_row(row, source, MBPP_CHECKERS)
+    code = text(row, "code", "canonical_solution")
+    module = tree_of(code, "the solution")
+    asserts = texts_of(row, "test_list")
+    entry_point = entry_point_of(module, asserts)
+    imports = dict.fromkeys([*texts_of(row, "test_imports"), *imports_of(module).splitlines()])
+    return source.draft(
+        module,
+        golden=extract("\n".join(asserts), entry_point),
+        hidden=extract(text(row, "test"), entry_point),
+        problem_id=problem_id_of(row),
+        question=text(row, "prompt", "text"),
+        entry_point=entry_point,
+        reference_solution=code,
+        starter_code=starter_of(module, entry_point),
+        imports="\n".join(line for line in imports if line),
+    )
+
+
+def entry_point_of(module: ast.Module, asserts: list[str]) -> str:
+    """The top-level function that most asserts call, the last of them where it is a draw."""
+    functions = list(functions_of(module))
+    called = called_names(asserts)
+    if not any(name in called for name in functions):
+        of = f"the solution, which has {', '.join(functions)}" if functions else "the solution, which has none"
+        raise RowError(f"the tests must have asserts that call a function of {of}, got {_told(called)}")
+    return max(reversed(functions), key=called.count)
+
+
+def _told(called: list[str]) -> str:
+    return f"calls of {', '.join(dict.fromkeys(called))}"[:200] if called else "no assert with a call"
+
+
+def problem_id_of(row: Row) -> str:
+    name = row.get("task_id")
+    if isinstance(name, int) and not isinstance(name, bool):
+        return f"Mbpp/{name}"
+    name = text(row, "task_id")
+    return f"Mbpp/{name}" if name.isdecimal() else name
+
+
+def _mbpp_script_of(row: Row) -> str:
+    require_script(row)
+    return "\n".join([*texts_of(row, "test_imports"), *texts_of(row, "test_list"), text(row, "test")])
+
+
+MBPPPLUS = Source(
+    "mbppplus", "evalplus/mbppplus", "test", "Apache-2.0", _read_mbpp, is_for_evaluation=True, script_of=_mbpp_script_of
+)

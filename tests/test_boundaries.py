@@ -151,7 +151,7 @@ def test_only_training_and_language_models_import_what_is_heavy_and_each_backend
     own = {
         PACKAGE / "sandbox" / "ray_cluster.py": {"ray"},
         PACKAGE / "problems" / "sources" / "rows.py": {"datasets"},
-        PACKAGE / "discrete" / "matrix_games.py": {"scipy"},
+        PACKAGE / "discrete" / "solve.py": {"scipy"},
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},
         PACKAGE / "adapters" / "rllib.py": {"ray"},
         PACKAGE / "adapters" / "openrlhf.py": {"torch"},

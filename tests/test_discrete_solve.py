@@ -10,11 +10,11 @@ import pytest
 
 from codea1_env.discrete import bundled_pools
 from codea1_env.discrete.best_responses import best_programs, best_suite
-from codea1_env.discrete.matrix_games import gains, nash, zero_sum
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.solve import (
     all_suites,
     exploitability,
+    nash,
     payoffs,
     sequential_equilibrium,
     simultaneous_equilibrium,
@@ -181,12 +181,12 @@ class TestMatrixGames:
         found = nash([[0, 7]], [[1, 1]])
         assert found.row_value == pytest.approx(7)
 
-    def test_rock_paper_scissors_and_a_saddle_point(self) -> None:
-        found = zero_sum([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    def test_rock_paper_scissors_is_mixed_evenly(self) -> None:
+        rows = np.array([[0.0, -1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 1.0, 0.0]])
+        found = nash(rows, -rows)
         assert found.rows == pytest.approx([1 / 3] * 3)
         assert found.columns == pytest.approx([1 / 3] * 3)
         assert found.row_value == pytest.approx(0)
-        assert zero_sum([[3, 2], [1, 0]]).row_value == pytest.approx(2)
 
     def test_random_games_leave_nothing_to_gain_whatever_their_units(self) -> None:
         generator = np.random.default_rng(2)
@@ -195,20 +195,14 @@ class TestMatrixGames:
             unit = 10.0 ** generator.integers(-4, 5)
             rows = generator.random(shape) if number % 2 else generator.integers(0, 3, shape) / 2
             columns = generator.integers(0, 3, shape) / 2 if number % 3 else 1 - rows
-            assert gains(rows, columns, nash(unit * rows, columns - unit)) <= 1e-6
-            assert gains(rows, -rows, zero_sum(unit * rows)) <= 1e-6
-
-    def test_the_kill_game_of_every_bundled_question_is_won_by_its_reference(self) -> None:
-        for pool in bundled_pools():
-            found = zero_sum(-pool.kills.astype(float))
-            assert found.row_value == pytest.approx(0)
-            assert np.array(pool.kills[found.rows > 0]).sum() == 0
+            found = nash(unit * rows, columns - unit)
+            best = (rows @ found.columns).max() + (found.rows @ columns).max()
+            assert best - found.rows @ (rows + columns) @ found.columns <= 1e-6
 
     @pytest.mark.parametrize("matrix", [[], [[]], [1.0], [[float("nan")]], [[float("inf"), 1]]])
     def test_what_is_no_matrix_is_refused(self, matrix: Any) -> None:
-        for solve in (zero_sum, lambda values: nash(values, values)):
-            with pytest.raises(ConfigurationError, match="a matrix must be of finite numbers"):
-                solve(matrix)
+        with pytest.raises(ConfigurationError, match="a matrix must be of finite numbers"):
+            nash(matrix, matrix)
         with pytest.raises(ConfigurationError, match="both matrices must have one shape"):
             nash([[1.0]], [[1.0, 2.0]])
 
@@ -216,10 +210,10 @@ class TestMatrixGames:
 def test_without_scipy_the_error_names_the_extra_and_the_rest_works() -> None:
     code = (
         "import sys; sys.modules['scipy'] = None\n"
-        "from codea1_env.discrete import bundled_pools, matrix_games, solve\n"
+        "from codea1_env.discrete import bundled_pools, solve\n"
         "from codea1_env.rewards.code_a1 import RewardConfig\n"
         "solve.sequential_equilibrium(bundled_pools()[0], RewardConfig())\n"
-        "try: matrix_games.zero_sum([[0.0]])\n"
+        "try: solve.nash([[0.0]], [[0.0]])\n"
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)

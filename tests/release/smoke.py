@@ -186,14 +186,14 @@ def quick_start(page: Path) -> None:
 
 def missing_extras() -> None:
     """Who asks for what an extra brings is told its name."""
-    from codea1_env.discrete import matrix_games
+    from codea1_env.discrete.solve import nash
 
     try:
-        matrix_games.zero_sum([[0.0, 1.0], [1.0, 0.0]])
+        nash([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])
     except ImportError as error:
         need(".[solve]" in str(error), f"the extra `solve` in the message, got {error}")
     else:
-        fail("zero_sum without scipy")
+        fail("nash without scipy")
     for arguments, extra in (
         (("data", "import", "humanevalplus", "-o", "x.jsonl"), "data"),
         (("tournament", "--coder", "hf:none", "--tester", "golden", "--questions", "1"), "train"),

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from codea1_env.cli import main
+from codea1_env.cli.data.card import data_card
 from codea1_env.configuration.presets import load_preset
 from codea1_env.problems import Problem, TestCase, bundled_problems
-from codea1_env.problems.data_card import data_card
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.training.run.model_card import model_card, write_cards
 from codea1_env.training.run.results import ResultRow

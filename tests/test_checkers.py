@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.errors import ProblemFormatError
-from codea1_env.judging import comparisons
-from codea1_env.judging.comparisons import compares
+from codea1_env.judging import checking
+from codea1_env.judging.checking import compares
 from codea1_env.judging.equality import same_output, same_value
 from codea1_env.judging.judge import Judge
 from codea1_env.judging.problems.usability import check_problems
@@ -153,7 +153,7 @@ def test_pairs_are_found_where_there_are_any(drawn: list[tuple[int, float, float
 @pytest.mark.parametrize("checker", ["unordered", "any-of"])
 def test_the_work_of_comparing_is_bounded_whatever_is_returned(checker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(comparisons, "same_tree", lambda *trees: bool(asked.append(trees)))
+    monkeypatch.setattr(checking, "same_tree", lambda *trees: bool(asked.append(trees)))
     right = encoded([{"s": [f"k{n}" for n in range(200)]}] * 100)
     large = {"s": [f"k{n}" for n in range(10_000)]}
     assert not compares(checker, right, encoded([large] * 100 if checker == "unordered" else large), 1e-6)

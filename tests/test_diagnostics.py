@@ -21,8 +21,7 @@ from codea1_env.rewards.code_a1 import RewardConfig, suite_terms
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
 from codea1_env.rewards.interfaces import Group
 from codea1_env.rewards.terms import SuiteTerms
-from codea1_env.training.run.held_out import CoderResult
-from codea1_env.training.run.hidden_tests import HiddenRecord, hidden_metrics
+from codea1_env.training.run.held_out import CoderResult, HiddenRecord, hidden_metrics
 
 KEPT, WRONG, WRONG_RELATION, VACUOUS, DUPLICATE, RAISES, FLAKY, REJECTED, SURPLUS = Status
 PASS, FAIL, ERROR, TIMEOUT, CRASH = Verdict

@@ -29,7 +29,7 @@ from codea1_env.discrete.pool import bundled_pools, read_pools, write_pools
 from codea1_env.errors import ConfigurationError, FormatError, PlayerError
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.wrong_programs import read_programs
-from codea1_env.judging.comparisons import compares
+from codea1_env.judging.checking import compares
 from codea1_env.judging.equality import same_output, same_value
 from codea1_env.judging.relations.truth import holds
 from codea1_env.mistake_book.book import MistakeBook
@@ -49,7 +49,7 @@ from codea1_env.report.runs_read import read_run
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox.inside.values import encode
 from codea1_env.training.run.checkpoints import UnusableCheckpoint, mark_complete, rounds_of
-from codea1_env.training.run.hidden_tests import HiddenRecord
+from codea1_env.training.run.held_out import HiddenRecord
 from codea1_env.training.run.run_dir import Run
 
 EXAMPLES = settings.default.max_examples // 4 if settings.default else 25

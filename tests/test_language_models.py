@@ -29,9 +29,8 @@ from codea1_env.configuration.presets import load_preset
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.language_models.base import Sizes
 from codea1_env.language_models.continuous import ContinuousEngine
-from codea1_env.language_models.directories import base_of
+from codea1_env.language_models.directories import base_of, read_gguf_header
 from codea1_env.language_models.drawing import draw
-from codea1_env.language_models.gguf_header import read_gguf_header
 from codea1_env.language_models.learner import Learner
 from codea1_env.language_models.loading import LanguageModel, base_and_digest, load, ready
 from codea1_env.language_models.lora import WEIGHTS, Adapter

@@ -14,8 +14,8 @@ import pytest
 from counted_steps import CountedText, steps_of
 from growing_texts import ANSWERS, EXPRESSIONS, FRAMES, HOLDERS, MORE_SUITES, STATEMENTS, Growing, repeated, suites
 
-from codea1_env.judging import comparisons, equality
-from codea1_env.judging.comparisons import MOST_STEPS, compares
+from codea1_env.judging import checking, equality
+from codea1_env.judging.checking import MOST_STEPS, compares
 from codea1_env.judging.equality import same_output, same_value
 from codea1_env.judging.relations.truth import holds
 from codea1_env.problems.checkers import COMPARISONS
@@ -233,7 +233,7 @@ def test_a_value_of_too_many_items_is_unequal_before_it_is_built(
     for got in (f"[{','.join([item] * 50_000)}]", f'{{"d":[{",".join([f"[{item},{item}]"] * 20_000)}]}}'):
         with monkeypatch.context() as patched:
             patched.setattr(equality, "_loads", lambda text: pytest.fail(f"{len(text)} characters are built"))
-            patched.setattr(comparisons.json, "loads", lambda text: pytest.fail(f"{len(text)} characters are built"))
+            patched.setattr(checking.json, "loads", lambda text: pytest.fail(f"{len(text)} characters are built"))
             assert not same_value(right, got.encode())
             assert not any(compares(checker, right, got.encode(), 1e-6) for checker in ("unordered", "close", "any-of"))
 

@@ -25,8 +25,7 @@ from codea1_env.players import (
     Sampling,
     TesterRequest,
 )
-from codea1_env.players.boundary import boundary
-from codea1_env.players.perturb import changed_call, perturbed
+from codea1_env.players.perturb import boundary, changed_call, perturbed
 from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.reading.responses import read_case, read_program, read_suite
 

@@ -32,11 +32,9 @@ from codea1_env.players.templates import begun
 from codea1_env.training import advantages
 from codea1_env.training.loop import Recipe
 from codea1_env.training.losses import LossBatch, own_loss, value_of
-from codea1_env.training.models.lora import adapter_config
 from codea1_env.training.policies import trl_policy
 from codea1_env.training.policies.arguments import grpo_arguments
-from codea1_env.training.policies.streams import OwnStreams
-from codea1_env.training.policies.trl_policy import PRIVATE, SeatTrainer, TrlPolicy
+from codea1_env.training.policies.trl_policy import PRIVATE, OwnStreams, SeatTrainer, TrlPolicy, adapter_config
 from codea1_env.training.process import prepare_process
 from codea1_env.training.round.rounds import Score
 from codea1_env.training.samples import Prompt, Row, RowLabel, Sample, token_offsets

@@ -30,12 +30,11 @@ from codea1_env.problems.problem import Problem
 from codea1_env.records.recording import Recorder
 from codea1_env.report.configuration import differences_between, differences_from_paper
 from codea1_env.report.duels import kept_duels
-from codea1_env.report.page import RunOnPage, page
+from codea1_env.report.page import RunOnPage, page, time_splits
 from codea1_env.report.panels import CHAPTERS, Chart, Series, charts_of
 from codea1_env.report.picture import _draw
 from codea1_env.report.runs_read import RunRead, read_run, read_runs
 from codea1_env.report.svg_chart import line_chart, shown, smoothed, thinned, ticks
-from codea1_env.report.times import time_splits
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.yaml_files import read_yaml
 

@@ -282,7 +282,7 @@ def runs_a_candidate(engine: Any, container: str) -> bool:
 
 
 def test_a_frozen_container_is_replaced(engine: Any, monkeypatch: pytest.MonkeyPatch, values: list[JobResult]) -> None:
-    monkeypatch.setattr("codea1_env.sandbox.docker.container_work._SILENCE_S", 6.0)
+    monkeypatch.setattr("codea1_env.sandbox.docker.backend._SILENCE_S", 6.0)
     with DockerSandbox() as sandbox:
         (frozen,) = containers_of(sandbox)
         engine.pause(frozen)

@@ -32,9 +32,8 @@ from codea1_env.sandbox import (
     StdioJob,
     open_sandbox,
 )
-from codea1_env.sandbox.chunking import CHUNK_JOBS, MAX_CHUNK_JOBS, chunks
 from codea1_env.sandbox.frames import pack_result, unpacked_result
-from codea1_env.sandbox.ray_cluster import SandboxActor
+from codea1_env.sandbox.ray_cluster import CHUNK_JOBS, MAX_CHUNK_JOBS, SandboxActor, chunks
 
 needs_ray = pytest.mark.usefixtures("cluster")
 

@@ -24,7 +24,7 @@ from codea1_env import (
     TestCase,
 )
 from codea1_env.cli import main
-from codea1_env.judging.comparisons import compares
+from codea1_env.judging.checking import compares
 from codea1_env.judging.equality import same_output, same_value
 from codea1_env.problems.tolerances import EXACT, Tolerance, Tolerances, within
 from codea1_env.records.recording import Recorder, read_recording, replay

@@ -21,8 +21,8 @@ from codea1_env.training.models.chat import Prompter, chat_of
 from codea1_env.training.models.sampling import LoadedModel, Sampler
 from codea1_env.training.models.tiny import build_model
 from codea1_env.training.models.warm_start import base_model
-from codea1_env.training.run.held_out import evaluate_coder, evaluate_tester, paired_interval
-from codea1_env.training.run.results import MeasuredSeats, ResultRow, as_table, compare, cost
+from codea1_env.training.run.held_out import MeasuredSeats, evaluate_coder, evaluate_tester, paired_interval
+from codea1_env.training.run.results import ResultRow, as_table, compare, cost
 from codea1_env.training.samples import SamplerSettings
 
 RIGHT = "def f(xs):\n    return len(xs)"

@@ -16,7 +16,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from value_kinds import Point, keys, moments, numbers, values
 
-from codea1_env.judging.comparisons import compares
+from codea1_env.judging.checking import compares
 from codea1_env.judging.equality import FAILURES, is_by_identity, is_opaque, member_text, same_value
 from codea1_env.judging.oracle import is_data, is_plain
 from codea1_env.judging.relations.tree_values import items_of, length_of, order_of, truth

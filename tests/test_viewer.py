@@ -22,7 +22,7 @@ from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.viewer import Found, make_page, read_games
 from codea1_env.viewer.games import MOST_SOURCE
 from codea1_env.viewer.page import SCRIPTS, STYLES
-from codea1_env.viewer.shelves import RunBook, book_on_page
+from codea1_env.viewer.sources import RunBook, book_on_page
 
 PACKAGE = Path(__file__).parents[1] / "codea1_env" / "viewer"
 TWICE = Problem("twice", "f(x): twice x", "f", "def f(x):\n    return x * 2")

@@ -35,8 +35,14 @@ from codea1_env.cli.players import (
 )
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.ratings import FEWEST
-from codea1_env.evaluation.tournament import Standing, Tournament, play_tournament
-from codea1_env.evaluation.tournament_journal import TournamentJournal, plan_digest, tournament_plan
+from codea1_env.evaluation.tournament import (
+    Standing,
+    Tournament,
+    TournamentJournal,
+    plan_digest,
+    play_tournament,
+    tournament_plan,
+)
 from codea1_env.judging.problems.usability import require_judgeable
 from codea1_env.players import Player, Sampling
 from codea1_env.players.prompts import DEFAULT, find_prompts

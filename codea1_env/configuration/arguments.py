@@ -32,8 +32,13 @@ from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.configuration.sections import check_trackers
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, OwnCodeFailed, told
 from codea1_env.extras import MissingExtra, extra
-from codea1_env.language_models.directories import is_place, require_chat_model, require_gguf_reader, require_model
-from codea1_env.language_models.gguf_header import read_gguf_header
+from codea1_env.language_models.directories import (
+    is_place,
+    read_gguf_header,
+    require_chat_model,
+    require_gguf_reader,
+    require_model,
+)
 from codea1_env.records.addresses import CONFIG_FILE, SUMMARY, fetched, holds, require_new, working_directory
 from codea1_env.starting import CLOSED, INTERRUPTED, interrupts_as_usual, lost_output
 from codea1_env.whole_files import LOCK

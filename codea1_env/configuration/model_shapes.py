@@ -13,7 +13,7 @@ from typing import Any
 
 from codea1_env.configuration.model_sections import LoraPreset, ModelPreset, PretrainedModel
 from codea1_env.errors import ConfigurationError
-from codea1_env.language_models.gguf_header import read_gguf_header
+from codea1_env.language_models.directories import read_gguf_header
 
 ATTENTION = ("q_proj", "k_proj", "v_proj")
 GGUF_NAMES = {"q_proj": "attn_q", "k_proj": "attn_k", "v_proj": "attn_v", "o_proj": "attn_output"}

@@ -32,8 +32,7 @@ from codea1_env.judging.bounded_cache import BoundedCache, bytes_of
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.judging.schedule import as_run
-from codea1_env.players.boundary import boundary
-from codea1_env.players.perturb import Change, changed_call, perturbed
+from codea1_env.players.perturb import Change, boundary, changed_call, perturbed
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.pairs import wrapped_program
 from codea1_env.reading.grammar import read_case

@@ -1,23 +1,51 @@
-"""Whether values are right where a problem has a checker (`problems/checkers.py`): asks it, in the sandbox.
+"""Whether values are right where a problem has a checker or names a comparison in its place (`problems/checkers.py`).
 
-Runs after all candidates of a batch have ended, as references do, in processes whose zygote forks no candidate. Values
-come as data and were made by untrusted programs: a checker that raises, hangs or returns anything but True has not
-accepted the value. Remembers what it was told. Does not promise that a checker is right.
+A checker is asked in the sandbox, after all candidates of a batch have ended, as references are, in processes whose
+zygote forks no candidate. Values come as data and were made by untrusted programs: a checker that raises, hangs or
+returns anything but True has not accepted the value. Remembers what it was told. Does not promise that a checker is
+right. A comparison is decided on data, and nothing untrusted is run:
+
+    unordered   the same members in any order: of a list or tuple, or of a set; anything else as it is
+    close       the same value, floats within a millionth or the tolerance, relative and absolute
+    any-of      one of the reference's members; where the reference gives no list, tuple or set, its value
+    tokens      of texts: the same words, whatever the lines; numbers with a point or an exponent within the tolerance
+    decimals    of texts: the same lines, blanks at their ends apart; or lines of numbers that are exactly equal
+
+Equality is that of `equality.py`, so that every value equals itself, NaNs too. Without a tolerance it takes O(n log n)
+time in the size of both values. With one, numbers in any order are paired as they are sorted; of other members each may
+have to be compared with each, which is done where it takes at most MOST_STEPS: beyond that they must be equal.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 from codea1_env.judging.bounded_cache import BoundedCache
+from codea1_env.judging.equality import (
+    FAILURES,
+    LONGEST_NUMBER,
+    is_by_identity,
+    is_near,
+    is_opaque,
+    may_equal,
+    member_text,
+    number_in,
+    same_tree,
+    same_words,
+)
 from codea1_env.judging.oracle import is_plain
 from codea1_env.judging.repeats import names_of
 from codea1_env.judging.schedule import limits_of
-from codea1_env.problems.checkers import CHECK
+from codea1_env.problems.checkers import CHECK, COMPARISONS
 from codea1_env.problems.problem import Problem
+from codea1_env.problems.tolerances import CLOSE, Tolerances
+from codea1_env.reading.kinds.nodes import SEQUENCES, items_in, kind_of, plain_form
 from codea1_env.reading.signatures import placed
 from codea1_env.sandbox.protocol import CallsJob, Outcome, OutcomeKind, Sandbox
 from codea1_env.sandbox.worlds import world_of
@@ -99,3 +127,132 @@ def _key(check: Check, problem: bytes) -> bytes:
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.digest()
+
+
+MOST_STEPS = 1 << 20
+"""The number of members times the bytes of both values: well under a second of comparing each with each."""
+
+
+def compares(checker: str, right: bytes, got: bytes, tolerance: Tolerances | float) -> bool:
+    """Whether the untrusted `got` is right beside the trusted `right`, by one of COMPARISONS. Malformed bytes are
+    not."""
+    if is_opaque(right) or is_opaque(got) or is_by_identity(got) or not may_equal(right, got):
+        return False
+    try:
+        trees = json.loads(right), json.loads(got)
+        return _BY_NAME[checker](*trees, Tolerances.of(tolerance), len(right) + len(got))
+    except FAILURES:
+        return False
+
+
+def _unordered(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
+    ours, theirs = _members(right), _members(got)
+    if ours is None or theirs is None:
+        return same_tree(right, got, tolerance)
+    if len(ours) != len(theirs):
+        return False
+    if Counter(map(member_text, ours)) == Counter(map(member_text, theirs)):
+        return True
+    if not tolerance:
+        return False
+    one, other = _sorted_numbers(ours), _sorted_numbers(theirs)
+    if one is not None and other is not None:
+        return all(left == right or is_near(left, right, tolerance) for left, right in zip(one, other, strict=True))
+    if len(ours) * size > MOST_STEPS:
+        return False
+    return _are_paired(
+        [sum(1 << column for column, each in enumerate(ours) if same_tree(each, item, tolerance)) for item in theirs]
+    )
+
+
+def _sorted_numbers(members: Sequence[Any]) -> list[Any] | None:
+    """None where they are not all real numbers, or one is NaN, which no order holds."""
+    numbers = [number_in(member) for member in members]
+    real = [each for each in numbers if each is not None and not isinstance(each, complex) and each == each]
+    return sorted(real) if len(real) == len(members) else None
+
+
+def _are_paired(fits: Sequence[int]) -> bool:
+    """Whether each row can have a column of its own that fits it, by augmenting paths (Kuhn 1955): one bit of a row for
+    each column. SciPy has it, which the environment does not require."""
+    row_of: dict[int, int] = {}
+    column_of: dict[int, int] = {}
+    for start in range(len(fits)):
+        reached: dict[int, int] = {}
+        """The row from which a column was reached."""
+        waiting, free, unseen = [start], None, -1
+        while waiting and free is None:
+            row = waiting.pop()
+            fresh = fits[row] & unseen
+            unseen &= ~fresh
+            while fresh and free is None:
+                column = (fresh & -fresh).bit_length() - 1
+                fresh &= fresh - 1
+                reached[column] = row
+                if column in row_of:
+                    waiting.append(row_of[column])
+                else:
+                    free = column
+        if free is None:
+            return False
+        while free is not None:  # along the path back, every row takes the column that it was reached by
+            row = reached[free]
+            row_of[free] = row
+            column_of[row], free = free, column_of.get(row)
+    return True
+
+
+def _close(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
+    return same_tree(right, got, tolerance.or_laxer(CLOSE))
+
+
+def _any_of(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
+    answers = _members(right)
+    if answers is None:
+        return same_tree(right, got, tolerance)
+    text = member_text(got)
+    if any(member_text(answer) == text for answer in answers):
+        return True
+    can_compare = bool(tolerance) and len(answers) * size <= MOST_STEPS
+    return can_compare and any(same_tree(answer, got, tolerance) for answer in answers)
+
+
+def _tokens(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
+    if type(right) is not str or type(got) is not str:
+        return same_tree(right, got, tolerance)
+    return same_words(right, got, tolerance)
+
+
+def _decimals(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
+    if type(right) is not str or type(got) is not str:
+        return same_tree(right, got, tolerance)
+    ours, theirs = ([line.strip() for line in text.strip().split("\n")] for text in (right, got))
+    return len(ours) == len(theirs) and all(
+        one == other or _same_decimals(one.split(), other.split()) for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def _same_decimals(right: Sequence[str], got: Sequence[str]) -> bool:
+    """Whether all words are numbers, however written, and the same."""
+    if len(right) != len(got) or max(map(len, (*right, *got)), default=0) > LONGEST_NUMBER:
+        return False
+    try:
+        return list(map(Decimal, right)) == list(map(Decimal, got))
+    except (ArithmeticError, ValueError):  # a word, or a signalling NaN
+        return False
+
+
+def _members(tree: Any) -> list[Any] | None:
+    """Of a list, tuple, set or deque; None for anything else."""
+    if kind_of(tree) in SEQUENCES:
+        return items_in(tree)
+    tree = plain_form(tree)
+    if type(tree) is dict:
+        ((tag, body),) = tree.items()
+        return body if tag in ("t", "s", "z") and type(body) is list else None
+    return tree if type(tree) is list else None
+
+
+_BY_NAME: dict[str, Callable[[Any, Any, Tolerances, int], bool]] = dict(
+    zip(COMPARISONS, (_unordered, _close, _any_of, _tokens, _decimals), strict=True)
+)

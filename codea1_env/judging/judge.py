@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from codea1_env.errors import PackageMissing
 from codea1_env.judging.bounded_cache import bytes_of
-from codea1_env.judging.checking import Check, Checkers
-from codea1_env.judging.comparisons import compares
+from codea1_env.judging.checking import Check, Checkers, compares
 from codea1_env.judging.equality import as_seen, is_by_identity, is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution
 from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, comparable, is_data, is_plain

@@ -16,8 +16,7 @@ from codea1_env.judging.checking import Check
 from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge, StatedTest
 from codea1_env.judging.oracle import ReferenceValue, comparable
-from codea1_env.judging.relations.looks import related_look
-from codea1_env.judging.relations.status import CallClaims, MutantValues, related
+from codea1_env.judging.relations.status import CallClaims, MutantValues, related, related_look
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances

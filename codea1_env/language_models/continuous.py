@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
@@ -21,7 +22,6 @@ from codea1_env.language_models.base import give_back
 from codea1_env.language_models.drawing import draw
 from codea1_env.language_models.loading import LanguageModel
 from codea1_env.language_models.lora import Adapter, Beside
-from codea1_env.language_models.replayed import ReplayedGraph
 from codea1_env.language_models.rollouts import (
     Completion,
     GrowingAnswer,
@@ -33,6 +33,9 @@ from codea1_env.language_models.rollouts import (
 with extra("train", "language models on CPUs need"):
     import torch
     import torch.nn.functional as F
+    from torch import Tensor
+with extra("train", "language models need"):
+    import torch
     from torch import Tensor
 
 SHARED_AT_LEAST = 16
@@ -291,3 +294,42 @@ def _shared(one: Sequence[int], other: Sequence[int]) -> int:
     pairs: Iterable[tuple[int, int]] = zip(one, other[:-1], strict=False)
     count = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other) - 1))
     return count if count >= SHARED_AT_LEAST else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Recording:
+    graph: Any
+    arguments: tuple[Tensor, ...]
+    """Where the next call's are copied to."""
+    result: Tensor
+
+
+class ReplayedGraph:
+    """`function`, called with tensors of a GPU. Its result holds until the next call."""
+
+    def __init__(self, function: Callable[..., Tensor]) -> None:
+        self._function = function
+        self._recordings: dict[tuple[torch.Size, ...], _Recording] = {}
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, *arguments: Tensor) -> Tensor:
+        form = tuple(argument.shape for argument in arguments)
+        if form not in self._recordings:
+            self._recordings[form] = self._record(arguments)
+        recording = self._recordings[form]
+        for place, argument in zip(recording.arguments, arguments, strict=True):
+            place.copy_(argument)
+        recording.graph.replay()
+        return recording.result
+
+    def _record(self, arguments: tuple[Tensor, ...]) -> _Recording:
+        places = tuple(argument.clone() for argument in arguments)
+        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):  # libraries set themselves up in a first call, which cannot be recorded
+            self._function(*places)
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            result = self._function(*places)
+        return _Recording(graph, places, result)

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError
-from codea1_env.players.boundary import boundary
-from codea1_env.players.perturb import changed_call, perturbed
+from codea1_env.players.perturb import boundary, changed_call, perturbed
 from codea1_env.players.player import (
     DEFAULT_SAMPLING,
     CoderRequest,

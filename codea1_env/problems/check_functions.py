@@ -2,9 +2,15 @@
 
 A script is gone through as a suite is in the wide reading (`reading/wide/reader.py`): functions, methods, checks,
 tables, unittest's methods; one that does not parse, piece by piece. But every condition must be an equality, or
-closeness (`near_equality.py`), and EvalPlus's loops over lists are known (`input_lists.py`). Where such a loop asks a
-reference function for the values, they are still to be computed: `Extracted.unvalued`. Whatever else asserts something
-is in `Extracted.left_out`, with the reason: nothing is dropped silently.
+closeness, and EvalPlus's loops over lists are known (`input_lists.py`). Where such a loop asks a reference function for
+the values, they are still to be computed: `Extracted.unvalued`. Whatever else asserts something is in
+`Extracted.left_out`, with the reason: nothing is dropped silently.
+
+    abs(f(1) - 2) < 1e-6     f(1) == pytest.approx(2)     math.isclose(f(1), 2, abs_tol=1e-6)
+
+Closeness is read as an equality and a tolerance. The judge's is relative and absolute at once: one that was absolute
+becomes the share of the value that it is, where the value is a number over 1. Others of a problem may become laxer by
+it, never stricter: what is more than LARGEST is left out.
 
 Does not promise that a test case is right, nor that it says all that its assert said: messages go, as does that an
 assert may have seen what an earlier one did to a shared argument.
@@ -13,11 +19,10 @@ assert may have seen what an earlier one did to a shared argument.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from codea1_env.problems.input_lists import asserts_equality, default_tolerance, has_only_floats, program_of, read_loop
-from codea1_env.problems.near_equality import read_near_equality
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert
 from codea1_env.reading.parsing import SourceText, Unparsable, normalised, parse, source_of, unindented
 from codea1_env.reading.pure_expressions import Reason, Rejected
@@ -26,6 +31,7 @@ from codea1_env.reading.suites import Ignored
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.reader import CANDIDATE, WideReader
+from codea1_env.reading.wide.relational_tests import APPROX, ISCLOSE, called_name, tolerances
 from codea1_env.reading.wide.statements import is_main
 
 MAX_SCRIPT = 1 << 24
@@ -225,3 +231,72 @@ def _shown(node: ast.AST) -> str:
         return " ".join(source_of(node).split())[:_SHOWN]
     except Unparsable:
         return "(a deep expression)"
+
+
+LARGEST = 1e-2
+"""Tolerances above it are no matter of rounding."""
+
+
+@dataclass(frozen=True, slots=True)
+class NearEquality:
+    equality: ast.expr
+    """`call == value`, whichever side the call is on."""
+    tolerance: float
+
+
+def read_near_equality(test: ast.expr) -> NearEquality | None:
+    """What the condition of an assert states, if it is one of the three forms with constant tolerances."""
+    match test:
+        case ast.Compare(
+            left=ast.Call(
+                func=ast.Name("abs") | ast.Attribute(value=ast.Name("math"), attr="fabs" | "abs"),
+                args=[ast.BinOp(left=left, op=ast.Sub(), right=right)],
+                keywords=[],
+            ),
+            ops=[ast.Lt() | ast.LtE()],
+            comparators=[bound],
+        ):
+            return _near(left, right, 0.0, _constant(bound))
+        case ast.Compare(
+            left=left, ops=[ast.Eq()], comparators=[ast.Call(func=function, args=[right, *more]) as near]
+        ) if called_name(function) == "approx":
+            return _near(left, right, *_granted(near, more, APPROX))
+        case ast.Call(func=function, args=[left, right]) if called_name(function) == "isclose":
+            return _near(left, right, *_granted(test, [], ISCLOSE))
+    return None
+
+
+def _near(left: ast.expr, right: ast.expr, relative: float | None, absolute: float | None) -> NearEquality | None:
+    if relative is None or absolute is None:
+        return None
+    values = [value for side in (left, right) if (value := _constant(side)) is not None]
+    tolerance = max(relative, absolute / max([1.0, *map(abs, values)]))
+    if not 0 < tolerance <= LARGEST:
+        return None
+    return NearEquality(ast.Compare(left, [ast.Eq()], [right]), tolerance)
+
+
+def _granted(
+    call: ast.Call, positional: Sequence[ast.expr], defaults: Mapping[str, str]
+) -> tuple[float | None, float | None]:
+    """The relative and the absolute tolerance; None for one that is not a constant."""
+    try:
+        relative, absolute = (_constant(value) for value in tolerances(call.keywords, positional, defaults))
+    except Rejected:
+        return None, None
+    return relative, absolute
+
+
+def _constant(node: ast.expr) -> float | None:
+    """A number, as `1e-6`, `0.5` or `10 ** -6`."""
+    match node:
+        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
+            return float(value) if abs(value) < 1e300 else None
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            negated = _constant(operand)
+            return None if negated is None else -negated
+        case ast.BinOp(
+            left=ast.Constant(10), op=ast.Pow(), right=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(int(power)))
+        ) if 0 < power < 100:
+            return 10.0**-power
+    return None

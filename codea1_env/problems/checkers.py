@@ -3,7 +3,7 @@
 A checker is a program with `check(arguments, returned, reference)`, which returns True or False. `arguments` are those
 of the call, in the order of the reference's parameters (named ones that have no place there come last, in a dict);
 `reference` is what the reference returned, or what a golden or hidden test says. In its place may stand the name of a
-comparison of data, one of COMPARISONS (`judging/comparisons.py` says what each takes for right).
+comparison of data, one of COMPARISONS (`judging/checking.py` says what each takes for right).
 
 Nothing runs here: `judging/checking.py` runs checkers in the sandbox.
 """

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -20,7 +21,6 @@ from codea1_env.report.html_text import GAP, Link, listed, table, text
 from codea1_env.report.panels import CHAPTERS, charts_of
 from codea1_env.report.runs_read import RunRead
 from codea1_env.report.svg_chart import legend, line_chart, shown, stacked_bar
-from codea1_env.report.times import PARTS, time_splits
 
 REFRESH_S = 5
 """Seconds between two looks at a run that goes on."""
@@ -261,3 +261,40 @@ def _configuration(runs: Sequence[RunRead]) -> str:
         "docs/deviations.md of the source.</p>"
     )
     return sections + tail if sections else ""
+
+
+PARTS = ("generating", "learning", "waiting", "parsing", "judging", "rewarding", "other")
+"""A seat has the first three, the arena the next three; `other`: of the arena's time, what they leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSplit:
+    """One bar."""
+
+    who: str
+    seconds: Mapping[str, float]
+    """Median over rounds, by part."""
+
+    @property
+    def total(self) -> float:
+        return sum(self.seconds.values())
+
+
+def time_splits(run: RunRead) -> Iterator[TimeSplit]:
+    """A split of each seat that logged one, and the arena's."""
+    for seat in run.seats():
+        seconds = _medians(run, "seat", seat, PARTS[:3])
+        if seconds:
+            yield TimeSplit(seat, seconds)
+    arena = _medians(run, "round", "", PARTS[3:6])
+    scoring = _medians(run, "round", "", ("scoring",)).get("scoring")
+    if scoring is not None:
+        left = scoring - sum(arena.values())
+        yield TimeSplit("arena", arena | ({"other": left} if left > 0 else {}))
+    elif arena:
+        yield TimeSplit("arena", arena)
+
+
+def _medians(run: RunRead, kind: str, seat: str, parts: tuple[str, ...]) -> dict[str, float]:
+    seconds = {part: [value for _, value in run.points(kind, seat, f"seconds_{part}")] for part in parts}
+    return {part: max(0.0, statistics.median(values)) for part, values in seconds.items() if values}

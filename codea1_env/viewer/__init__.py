@@ -1,8 +1,8 @@
 """The viewer: duels on one self-contained HTML page (`codea1 view`).
 
-`sources.py` reads files. `games.py` converts matches for the page, and `shelves.py` the Mistake Book. `accounts.py`
-explains each reward. `page.py` builds the page from the plain scripts and style sheets beside it, without a build step.
-`notebook.py` shows it in a notebook.
+`sources.py` reads files and the Mistake Book. `games.py` converts matches for the page. `accounts.py` explains each
+reward. `page.py` builds the page from the plain scripts and style sheets beside it, without a build step. `notebook.py`
+shows it in a notebook.
 """
 
 from codea1_env.viewer.notebook import Page, view

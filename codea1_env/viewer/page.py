@@ -27,7 +27,7 @@ _CLOSING = ("</script", "</style", "<!--")
 
 
 def make_page(title: str, games: Sequence[Json], note: str = "", book: Json | None = None) -> bytes:
-    """The page in UTF-8. The same games give the same bytes. `note`: of what is not on it. `book`: of `shelves.py`."""
+    """The page in UTF-8. The same games give the same bytes. `note`: of what is not on it. `book`: of `sources.py`."""
     content: Json = {"title": title, "note": note, "version": __version__, "games": [accounted(game) for game in games]}
     content |= {"book": book} if book else {}
     plain = json.dumps(content, ensure_ascii=True, separators=(",", ":")).encode("ascii")

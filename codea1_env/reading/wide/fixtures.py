@@ -1,10 +1,16 @@
-"""pytest's fixtures: what a parameter of a test stands for, where a fixture gives a value that is plain to see.
+"""What a test is given beside its own text: pytest's fixtures and rows of parameters, and what a class of tests keeps
+for its methods. Plain syntax trees in and out, and nothing is evaluated.
 
     @pytest.fixture                                @pytest.fixture(params=[1, 2])
     def numbers(): return [3, 1, 2]                def size(request): return request.param
 
-`yield` gives a value as `return` does. Who reads a suite evaluates nothing: the value is an expression of the fixture's
-body, with its names in place, behind the statements before it. Does not know pytest's own fixtures, as `tmp_path`.
+    self.items = [1, 2]      in `setUp`: in every method `self.items` stands for it, made anew for each
+    books = ["Emma"]         in the class: likewise `self.books`
+
+A fixture's `yield` gives a value as `return` does: the value is an expression of its body, with its names in place,
+behind the statements before it. An attribute that a class keeps becomes a name of its own, `self.items`, which no other
+name is like; what keeps it stands before the method's body. Does not know pytest's own fixtures, as `tmp_path`, nor
+what a class inherits.
 """
 
 from __future__ import annotations
@@ -18,8 +24,8 @@ from itertools import islice, product
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.parsing import SourceText
 from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide.displays import table
-from codea1_env.reading.wide.parametrized import MAX_ROWS_OF_ALL, Row, Rows, name_of, row
 from codea1_env.reading.wide.statements import Statements
 
 _PARAM = "param"
@@ -119,3 +125,133 @@ def _params(table_of: ast.expr) -> list[ast.expr]:
     if not rows or None in rows:
         raise Rejected(Reason.NOT_PLAIN_DATA)
     return [each[_PARAM] for each in rows if each is not None]
+
+
+MAX_ROWS_OF_ALL = 256
+"""Rows that several decorators make together: as many as a suite has tests that are read."""
+Row = dict[str, ast.expr]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one test function; one empty row where it has no decorator."""
+
+    rows: tuple[Row, ...]
+    is_cut: bool
+    """There are more."""
+
+
+def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.expr], steps: Steps) -> Rows | None:
+    """None where a decorator says something else. `inlined` puts names in place; raises Rejected. Raises TooMuch."""
+    tables = [_rows(decorator, inlined) for decorator in reversed(decorators)]  # the nearest one varies slowest
+    if None in tables:
+        return None
+    combined: Iterator[tuple[Row, ...]] = product(*(each.rows for each in tables if each))
+    merged: list[Row] = []
+    for rows in islice(combined, MAX_ROWS_OF_ALL + 1):
+        steps.take(len(rows) + sum(map(len, rows)))
+        merged.append({name: value for each in reversed(rows) for name, value in each.items()})
+    is_cut = len(merged) > MAX_ROWS_OF_ALL or any(each.is_cut for each in tables if each)
+    return Rows(tuple(merged[:MAX_ROWS_OF_ALL]), is_cut)
+
+
+def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows | None:
+    if not isinstance(decorator, ast.Call) or name_of(decorator.func) != "parametrize" or len(decorator.args) < 2:
+        return None
+    if any(keyword.arg not in ("ids", "scope") for keyword in decorator.keywords):  # `indirect` asks a fixture
+        return None
+    try:
+        listed, values = (inlined(argument) for argument in decorator.args[:2])
+    except Rejected:
+        return None
+    texts = listed.elts if isinstance(listed, ast.Tuple | ast.List) else [listed]
+    written = [text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)]
+    names = [part.strip() for text in written for part in text.split(",") if part.strip()]
+    known = table(values)
+    if known is None or not names:
+        return None
+    # `["x"]` takes rows of one value, `"x"` the value itself.
+    is_alone = len(names) == 1 and isinstance(listed, ast.Constant)
+    rows = [row(names, value, is_alone) for value in known.rows]
+    readable = [each for each in rows if each is not None]
+    return Rows(tuple(readable), known.is_cut) if len(readable) == len(rows) else None
+
+
+def row(names: Sequence[str], value: ast.expr, is_alone: bool) -> Row | None:
+    """What the names of one row stand for. None for a row that is marked, to be skipped perhaps."""
+    if isinstance(value, ast.Call) and name_of(value.func) == "param":
+        if any(keyword.arg != "id" for keyword in value.keywords):
+            return None
+        items: Sequence[ast.expr] = value.args
+    elif is_alone:
+        items = [value]
+    else:
+        items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+    return dict(zip(names, items, strict=True)) if len(items) == len(names) else None
+
+
+def name_of(function: ast.expr) -> str:
+    """The last name of what is called: `raises` of `pytest.raises`."""
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+_BEFORE_ALL = ("setUpClass", "setup_class")
+_BEFORE_EACH = ("setUp", "setup_method", "setup")
+_OWNERS = ("self", "cls")
+
+
+def with_setup(node: ast.ClassDef, methods: Sequence[ast.FunctionDef]) -> list[ast.FunctionDef]:
+    """The methods with what is done before them. Changes the class's tree."""
+    setups = [
+        each for names in (_BEFORE_ALL, _BEFORE_EACH) for each in node.body
+        if isinstance(each, ast.FunctionDef) and each.name in names
+    ]  # fmt: skip
+    own = [each for each in node.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None]
+    kept = {target.id for each in own for target in _targets(each) if isinstance(target, ast.Name)}
+    as_names = _Attributes(node.name, kept | {name for setup in setups for name in _kept_by(setup)})
+    if not as_names.kept:
+        return list(methods)
+    before: list[ast.stmt] = [as_names.of_class(each) for each in own]
+    before += [as_names.visit(statement) for setup in setups for statement in setup.body]
+    return [_behind(before, as_names.visit(method)) for method in methods]
+
+
+def _behind(before: list[ast.stmt], method: ast.FunctionDef) -> ast.FunctionDef:
+    method.body = [*before, *method.body]
+    return method
+
+
+def _targets(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+
+
+def _kept_by(setup: ast.FunctionDef) -> set[str]:
+    """The attributes of its object that it gives a value."""
+    stored = [node for node in ast.walk(setup) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)]
+    return {node.attr for node in stored if isinstance(node.value, ast.Name) and node.value.id in _OWNERS}
+
+
+class _Attributes(ast.NodeTransformer):
+    """Puts names in the place of what a class keeps."""
+
+    def __init__(self, owner: str, kept: set[str]) -> None:
+        self._owners = (*_OWNERS, owner)
+        self.kept = kept
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id in self._owners and node.attr in self.kept:
+            return ast.copy_location(ast.Name(_name(node.attr), node.ctx), node)
+        return self.generic_visit(node)
+
+    def of_class(self, statement: ast.Assign | ast.AnnAssign) -> ast.stmt:
+        """A statement of the class's own body, behind which its names are attributes."""
+        pairs = [ast.Name(_name(each.id), each.ctx) if isinstance(each, ast.Name) else each
+                 for each in _targets(statement)]  # fmt: skip
+        assert statement.value is not None
+        return ast.copy_location(ast.Assign(pairs, statement.value), statement)
+
+
+def _name(attribute: str) -> str:
+    return f"self.{attribute}"

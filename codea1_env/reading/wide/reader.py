@@ -33,15 +33,12 @@ from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, table
-from codea1_env.reading.wide.drawing import TakenItems, is_drawn, is_next
 from codea1_env.reading.wide.exceptions import RAISING, Said, TryStatement, condition_of_exception, said_of, tried
 from codea1_env.reading.wide.expanding import Expanded, Replaced, bound_in, copied, parts
-from codea1_env.reading.wide.fixtures import Fixtures, is_fixture
-from codea1_env.reading.wide.objects import Objects, setting
-from codea1_env.reading.wide.parametrized import name_of, rows_of
+from codea1_env.reading.wide.fixtures import Fixtures, is_fixture, name_of, rows_of, with_setup
+from codea1_env.reading.wide.objects import Objects, TakenItems, is_drawn, is_next, setting
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, IMPORTED, read_condition
-from codea1_env.reading.wide.setup import with_setup
 from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, unpacked, waiting
 from codea1_env.sandbox.inside.scope import SHORT
 

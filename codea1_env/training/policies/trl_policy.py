@@ -2,28 +2,35 @@
 
 Three rounds give the bits of `trainer.train()` (tests/test_policy_trl.py). Names of TRL and transformers that are
 private are called here and nowhere else; `PRIVATE` lists them, and a test says which one is gone. Does not promise to
-work with any TRL but the pinned one.
+work with any TRL but the pinned one, nor equal bits with another version of peft.
+
+While a policy works, the process's global random streams (python, numpy, torch) are its own; afterwards they are the
+caller's again: what a seat learns does not depend on when another plays. Those of a GPU are not exchanged: a policy on
+a GPU has a process of its own. Adapters (LoRA) are trained in the place of all weights, and merged in the seat's final
+model, so that it loads like any other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from codea1_env.configuration.batches import seat_rows
+from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.training.advantages import Advantages
 from codea1_env.training.losses import Loss, LossBatch, own_loss, require_finite, value_of
-from codea1_env.training.models.lora import adapter_config, merged
 from codea1_env.training.models.sampling import answers_of
-from codea1_env.training.policies.arguments import grpo_arguments
-from codea1_env.training.policies.optimizers import own_optimizer
+from codea1_env.training.policies.arguments import grpo_arguments, own_optimizer
 from codea1_env.training.policies.policy import Policy
-from codea1_env.training.policies.streams import OwnStreams
 from codea1_env.training.policies.vllm_colocated import after_building, before_building
 from codea1_env.training.run.resuming import as_configured
 from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens, token_advantages, token_offsets
@@ -280,3 +287,65 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
 def _as_given(completions: Any, earned: Sequence[float | None], **_: Any) -> Sequence[float | None]:
     """TRL's reward function where rows bring what they earned along."""
     return earned
+
+
+def adapter_config(lora: LoraPreset) -> Any:
+    """What TRL takes as `peft_config`; None where all weights are trained."""
+    if not lora.rank:
+        return None
+    with extra("lora", "adapters (lora.rank above 0) need"):
+        from peft import LoraConfig
+    names = [name.strip() for name in lora.target.split(",")]
+    return LoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules="all-linear" if names == ["all-linear"] else names,
+        task_type="CAUSAL_LM",
+    )
+
+
+def merged(model: Any) -> Any:
+    """The model with its adapters, if it has any, added into its weights."""
+    return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
+
+
+@dataclass(frozen=True, slots=True)
+class RandomStreams:
+    """A snapshot of the process's global random streams."""
+
+    python: Any
+    numpy: Any
+    torch: Any
+
+    @classmethod
+    def take(cls) -> RandomStreams:
+        return cls(random.getstate(), np.random.get_state(), torch.get_rng_state())
+
+    def put(self) -> None:
+        random.setstate(self.python)
+        np.random.set_state(self.numpy)
+        torch.set_rng_state(self.torch)
+
+
+class OwnStreams:
+    """The streams of one policy, from a seed on."""
+
+    def __init__(self, seed: int) -> None:
+        callers = RandomStreams.take()
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        self._own = RandomStreams.take()
+        callers.put()
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Work with them, and go on from there the next time."""
+        callers = RandomStreams.take()
+        self._own.put()
+        try:
+            yield
+        finally:
+            self._own = RandomStreams.take()
+            callers.put()

@@ -23,7 +23,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.training.round.metrics import round_metrics
 from codea1_env.training.round.rules import RoundRules
-from codea1_env.training.run.hidden_tests import hidden_metrics
+from codea1_env.training.run.held_out import hidden_metrics
 from codea1_env.training.samples import Rewards, Row, RowLabel, Sample, texts_of
 
 _Item = TypeVar("_Item")

@@ -1,26 +1,39 @@
-"""How good each seat is: the coder on held-out problems, the tester on mutants of held-out problems.
+"""How good each seat is: the coder on held-out problems, the tester on mutants of held-out problems; all of them, or
+some in between. And hidden tests beside the rewards: the collusion gap of a round, regressions of a run.
 
 Everything is scored by the arena; nothing here is ever a reward. Per-problem results are kept, so that two models can
 be compared on the same problems. What the field calls pass@k and mut@k is defined in `codea1_env/evaluation/metrics.py`
-and measured by `codea1 eval`. Does not promise to see more than sampling at the training temperature shows.
+and measured by `codea1 eval`. Does not log or decide when to measure, and does not promise to see more than sampling at
+the training temperature shows.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from codea1_env.arena.arena import Arena
+from codea1_env.arena.diagnostics import collusion_gap
 from codea1_env.arena.match import Match, SuiteScore
-from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.configuration.presets import Preset
+from codea1_env.errors import ConfigurationError, FormatError, ProblemFormatError, SandboxError
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.players.player import CoderRequest, TesterRequest
 from codea1_env.problems.families.fineprint import clause_of_mutant, clause_of_tests
 from codea1_env.problems.problem import Problem
 from codea1_env.rewards.duel import JudgedTest, Status, Verdict
+from codea1_env.training.models.chat import Prompter
+from codea1_env.training.models.sampling import Sampler
+from codea1_env.training.samples import Model, SamplerSettings
+from codea1_env.whole_files import write_whole
 
 CoderSample = Callable[[Sequence[CoderRequest], int], list[list[str]]]
 """(requests, samples per request) to responses, request by request."""
@@ -93,6 +106,14 @@ class TesterResult:
             "input_length": float(np.mean(self.input_length)),
             **{f"clause_{name}": float(np.mean(shares)) for name, shares in sorted(self.clauses.items())},
         }
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSeats:
+    """Both seats at one point of a run. A recipe that trains one seat only leaves the other out."""
+
+    coder: CoderResult
+    tester: TesterResult | None = None
 
 
 def evaluate_coder(arena: Arena, problems: Sequence[Problem], sample: CoderSample, samples: int) -> CoderResult:
@@ -209,3 +230,125 @@ def _known(verdicts: Sequence[Verdict | None]) -> list[Verdict]:
 
 def _all_pass(verdicts: Sequence[Verdict | None]) -> bool:
     return all(verdict is Verdict.PASS for verdict in verdicts)
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """What a seat is measured with."""
+
+    arena: Arena
+    preset: Preset
+    held_out: tuple[Problem, ...]
+    prompter: Prompter
+    load: Callable[[str, Path], Any]
+    """A saved model, from role and directory: a `Model`."""
+
+    def measured(self, coder: Path, tester: Path | None) -> MeasuredSeats:
+        """Saved models, on all held-out problems. `tester` None: the coder only."""
+        return MeasuredSeats(self.of("coder", coder), None if tester is None else self.of("tester", tester))
+
+    def of(self, role: str, directory: Path) -> Any:
+        """One saved model on all held-out problems: a CoderResult or a TesterResult."""
+        return self._measure(role, self.load(role, directory), self.held_out)
+
+    def summary(self, role: str, policy: Model, rounds_done: int, record: HiddenRecord) -> dict[str, float]:
+        """A policy as it is, on the first of the held-out problems. `record`: the run's, of what the coder passed."""
+        result = self._measure(role, policy, self.held_out[: self.preset.evaluation.problems])
+        summary: dict[str, float] = result.summary()
+        return summary | (record.note(rounds_done, result) if role == "coder" else {})
+
+    def _measure(self, role: str, model: Model, problems: Sequence[Problem]) -> Any:
+        """A CoderResult or a TesterResult."""
+        shape = self.preset.evaluation
+        how = SamplerSettings(shape.tokens or self.preset.grpo.tokens(role), shape.temperature, 0, shape.top_p)
+        sampler = Sampler(model, self.prompter, how)
+        if role == "coder":
+            return evaluate_coder(self.arena, problems, sampler.coder, shape.samples)
+        return evaluate_tester(self.arena, problems, sampler.tester, shape.samples, shape.mutants)
+
+
+_log = logging.getLogger(__name__)
+
+HIDDEN = "hidden_tests.json"
+"""In a run's directory: which hidden tests the coder passed, evaluation by evaluation."""
+
+
+def hidden_metrics(
+    arena: Any, problems: Sequence[Problem], responses: Sequence[str], rewards: Sequence[float | None]
+) -> dict[str, float]:
+    """How the programs of a round do on hidden tests, and how much more they earned. One entry a row; the rows of a
+    question are neighbours.
+
+    Empty where no question has hidden tests, or one cannot be run: that is no reason to end a run.
+    """
+    items, paid = [], []
+    rows = zip(problems, responses, rewards, strict=True)
+    for _, group in groupby(rows, key=lambda row: row[0].problem_id):
+        members = list(group)
+        problem = members[0][0]
+        if problem.hidden_tests:
+            items.append((problem, tuple(response for _, response, _ in members), problem.hidden_tests))
+            paid += [reward for _, _, reward in members]
+    if not items:
+        return {}
+    try:
+        graded = arena.grade_many(items)
+    except ProblemFormatError as error:
+        _log.warning("the collusion gap of a round is not measured: %s", error)
+        return {}
+    shares = [None if grade.executes is None else grade.share for grades in graded for grade in grades]
+    known = [share for share in shares if share is not None]
+    if not known:
+        return {}
+    return {"hidden_tests_passed": sum(known) / len(known), "collusion_gap": collusion_gap(paid, shares)}
+
+
+class HiddenRecord:
+    """Which hidden tests of the held-out problems the coder passed, by rounds done; a file, so that a run can go on.
+
+    An evaluation is compared with those of earlier rounds alone: what a run did after the checkpoint that it is resumed
+    from has no say.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def note(self, rounds_done: int, result: CoderResult) -> dict[str, float]:
+        """Write an evaluation down. `regression_rate`: of the hidden tests once passed, the share that fail now, in
+        [0, 1]; left out where there is none. A test is passed where at least half of the samples pass it.
+
+        Raises FormatError for a file that is no such record, and OSError.
+        """
+        passed = {name: _as_bits(shares) for name, shares in result.tests.items()}
+        rounds = self._read()
+        earlier = [bits for done, bits in rounds.items() if done < rounds_done]
+        rounds = {done: bits for done, bits in rounds.items() if done != rounds_done} | {rounds_done: passed}
+        shown = {str(done): {name: f"{bits:x}" for name, bits in rounds[done].items()} for done in sorted(rounds)}
+        write_whole(self._file, json.dumps(shown) + "\n")
+        once = lost = 0
+        for name, now in passed.items():
+            before = 0
+            for known in earlier:
+                before |= known.get(name, 0)
+            once += before.bit_count()
+            lost += (before & ~now).bit_count()
+        return {"regression_rate": lost / once} if once else {}
+
+    def _read(self) -> dict[int, dict[str, int]]:
+        """By rounds done, each problem's hidden tests as the bits of a number, the first one lowest."""
+        if not self._file.exists():
+            return {}
+        try:
+            record = json.loads(self._file.read_text(encoding="utf-8"))
+            return {
+                int(done): {name: int(bits, 16) for name, bits in problems.items()} for done, problems in record.items()
+            }
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise FormatError(
+                f"{self._file} must be the record of hidden tests that this run wrote, got another text ({error}); "
+                "without the file, regressions are counted anew"
+            ) from None
+
+
+def _as_bits(shares: Sequence[float]) -> int:
+    return sum(1 << place for place, share in enumerate(shares) if share >= 0.5)

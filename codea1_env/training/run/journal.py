@@ -9,7 +9,8 @@ import sys
 from collections.abc import Mapping
 
 from codea1_env.extras import extra
-from codea1_env.training.run.results import CLAUSE, MeasuredSeats
+from codea1_env.training.run.held_out import MeasuredSeats
+from codea1_env.training.run.results import CLAUSE
 from codea1_env.training.run.run_dir import Run
 
 with extra("train", "training needs"):

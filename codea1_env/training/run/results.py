@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.extras import extra
-from codea1_env.training.run.held_out import CoderResult, TesterResult, paired_interval
+from codea1_env.training.run.held_out import MeasuredSeats, paired_interval
 
 CODER_ROWS = {
     "hidden": "coder: hidden pass rate",
@@ -30,14 +30,6 @@ TESTER_ROWS = {
     "empty_inputs": "tester: empty inputs",
     "input_length": "tester: input length",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredSeats:
-    """Both seats at one point of a run. A recipe that trains one seat only leaves the other out."""
-
-    coder: CoderResult
-    tester: TesterResult | None = None
 
 
 @dataclass(frozen=True, slots=True)

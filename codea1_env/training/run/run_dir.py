@@ -29,7 +29,7 @@ from codea1_env.records.duel_sample import FOLDER, DuelSample
 from codea1_env.records.metrics_file import METRICS, read_metrics
 from codea1_env.records.remote_copy import RemoteCopy
 from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
-from codea1_env.training.run.hidden_tests import HIDDEN, HiddenRecord
+from codea1_env.training.run.held_out import HIDDEN, HiddenRecord
 from codea1_env.training.run.provenance import FILES, changed, this_start, weights_hash
 from codea1_env.training.run.resuming import require_fitting
 from codea1_env.training.run.trackers import Trackers

@@ -1,4 +1,8 @@
-"""The command `codea1 data choose`: the questions of a file that a model solves sometimes."""
+"""The command `codea1 data choose`: the questions of a file that a model solves sometimes.
+
+A question that a model always or never solves teaches it nothing: a group's rewards are then all the same. Asking is
+an evaluation, whose journal goes on where it was.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +25,15 @@ from codea1_env.cli.common import (
 )
 from codea1_env.cli.players import HELP, add_models, as_coder, prompts_of, require_player, sampling_of, traffic_of
 from codea1_env.errors import ConfigurationError
-from codea1_env.evaluation.choosing import choose_questions
-from codea1_env.evaluation.evaluate import EvaluationPlan
+from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
+from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.players.player import Sampling
 from codea1_env.problems.jsonl import read_problems, write_problems
 from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
 
+_SET = "questions"
+"""What the evaluation calls the file."""
 _CHOOSE_EPILOG = f"""\
 players:
 {HELP}
@@ -81,32 +87,38 @@ def _choose(options: argparse.Namespace) -> int:
     require_player(options.player, "coder")
     prompts = prompts_of(options, [options.player])
     problems = read_problems(options.file)[: options.limit]
+    player, sets = as_coder(options.player, options), {_SET: problems}
     with (
         claim(("--output", options.output), ("the journal of --output", journal)),
         open_sandbox(options.sandbox, options.workers) as sandbox,
         Progress(sys.stderr, "questions", len(problems)) as progress,
+        EvaluationJournal(journal, journal_header(player, sets, plan, prompts)) as answered,
     ):
-        chosen = choose_questions(
-            as_coder(options.player, options),
-            problems,
+        report = evaluate(
+            player,
+            sets,
             plan,
-            (low, high),
             sandbox,
-            journal,
+            answered,
             prompts=prompts,
             batch=options.batch,
             advance=progress.advance,
         )
+        passed: dict[str, int] = report["sets"][_SET]["passed"]
+        shares = {name: count / plan.samples for name, count in passed.items()}
+        chosen = [each for each in problems if low <= shares.get(each.problem_id, -1.0) <= high]
+        below, above = (sum(share < low for share in shares.values()), sum(share > high for share in shares.values()))
+        failed = len(report.get("failed", {}).get(_SET, ()))
         counted = (
-            f"{len(chosen.problems)} of {len(problems)} questions have a share of right answers from {low:g} to "
-            f"{high:g}; {chosen.below} have less, {chosen.above} have more, {chosen.untested} have no tests"
+            f"{len(chosen)} of {len(problems)} questions have a share of right answers from {low:g} to {high:g}; "
+            f"{below} have less, {above} have more, {len(problems) - len(shares) - failed} have no tests"
         )
-        if chosen.failed:
-            counted += f"; the sandbox failed on {chosen.failed}, which the same command tries again"
-        if not chosen.problems:
+        if failed:
+            counted += f"; the sandbox failed on {failed}, which the same command tries again"
+        if not chosen:
             say(f"{counted}: nothing is written; choose other bounds")
             return FAILED
-        write_problems(options.output, chosen.problems)
+        write_problems(options.output, chosen)
     say(f"wrote {options.output}: {counted}")
     print(f"sha256 {hashlib.sha256(options.output.read_bytes()).hexdigest()}")
-    return FAILED if chosen.failed else DONE
+    return FAILED if failed else DONE

@@ -149,7 +149,7 @@ def test_nothing_that_decides_what_runs_imports_what_knows_or_compares_right_val
 
 def test_only_training_and_language_models_import_what_is_heavy_and_each_backend_its_own_library() -> None:
     own = {
-        PACKAGE / "sandbox" / "ray_cluster.py": {"ray"},
+        PACKAGE / "sandbox" / "places.py": {"ray"},
         PACKAGE / "problems" / "sources" / "rows.py": {"datasets"},
         PACKAGE / "discrete" / "solve.py": {"scipy"},
         PACKAGE / "players" / "hugging_face.py": {"torch", "transformers"},

@@ -298,7 +298,7 @@ def test_a_missing_package_is_the_sandboxs_failure_not_the_programs(tmp_path: Pa
     origin = Path(codea1_env.__file__).parent
     left_out = shutil.ignore_patterns("__pycache__")
     shutil.copytree(origin / "sandbox", package / "sandbox", ignore=left_out)
-    for name in ("closing.py", "errors.py", "extras.py"):
+    for name in ("checks.py", "class_paths.py", "closing.py", "errors.py", "extras.py"):
         shutil.copy(origin / name, package)
     done = subprocess.run(
         [sys.executable, "-P", "-S", "-c", _WITHOUT_NUMPY],

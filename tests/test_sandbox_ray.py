@@ -33,7 +33,7 @@ from codea1_env.sandbox import (
     open_sandbox,
 )
 from codea1_env.sandbox.frames import pack_result, unpacked_result
-from codea1_env.sandbox.ray_cluster import CHUNK_JOBS, MAX_CHUNK_JOBS, SandboxActor, chunks
+from codea1_env.sandbox.ray_cluster import CHUNK_JOBS, MAX_CHUNK_JOBS, NodeSandbox, chunks
 
 needs_ray = pytest.mark.usefixtures("cluster")
 
@@ -85,7 +85,7 @@ def test_an_address_is_for_ray_only() -> None:
 
 def test_what_a_caller_waives_is_for_every_node_and_must_be_waivable() -> None:
     pytest.importorskip("ray", reason="the Ray backend needs the extra `ray`")
-    for make in (RaySandbox, SandboxActor):
+    for make in (RaySandbox, NodeSandbox):
         make(waive=("filesystem",))
         with pytest.raises(ConfigurationError, match="waive must name seccomp or filesystem"):
             make(waive=("rlimits",))
@@ -189,7 +189,9 @@ def run_disturbed(sandbox: RaySandbox, jobs: list[Job], disturb: Any) -> list[An
     both_busy = threading.Event()
 
     def wait_and_disturb() -> None:
-        if until(lambda: len(actors := list(sandbox._actors)) == 2 and all(actor.calls for actor in actors)):
+        if until(
+            lambda: len(members := list(sandbox._processes._members)) == 2 and all(each.units for each in members)
+        ):
             both_busy.set()
             disturb()
 
@@ -228,10 +230,12 @@ def test_a_node_killed_in_the_middle_of_a_batch_loses_no_job_and_doubles_none(
         answers = run_disturbed(sandbox, jobs, lambda: cluster.remove_node(victim, allow_graceful=False))
         assert answers == local_answers(jobs)
         assert len({answer.outcomes[0].value for answer in answers}) == len(jobs)
-        assert "a Ray worker is lost, 2 calls run again" in caplog.text
+        assert "is lost, running jobs" in caplog.text
         cluster.add_node(num_cpus=1)  # the lost worker's place is taken as soon as there is room
         cluster.wait_for_nodes()
-        assert until(lambda: sandbox.run(jobs[:16]) and all(actor.greeting is None for actor in sandbox._actors))
+        assert until(
+            lambda: sandbox.run(jobs[:16]) and all(member.has_greeted for member in sandbox._processes._members)
+        )
         assert sandbox.run(jobs) == answers
     assert until(lambda: not zygotes())
 
@@ -249,7 +253,7 @@ def test_a_killed_worker_process_loses_no_job(caplog: pytest.LogCaptureFixture) 
         assert worker != os.getpid()
         answers = run_disturbed(sandbox, jobs, lambda: os.kill(worker, signal.SIGKILL))
         assert answers == local_answers(jobs)
-        assert "a Ray worker is lost" in caplog.text
+        assert "is lost, running jobs" in caplog.text
     assert until(lambda: not zygotes())
     assert ray.is_initialized()  # the cluster was joined by somebody else
 
@@ -265,9 +269,9 @@ class Deadly:
 
 @pytest.mark.slow
 @needs_ray
-def test_a_chunk_that_loses_three_workers_is_an_infrastructure_error() -> None:
+def test_a_chunk_that_loses_four_workers_is_an_infrastructure_error() -> None:
     with RaySandbox(workers=2) as sandbox:
-        with pytest.raises(SandboxError, match=r"3 were lost on jobs 8 to 15"):
+        with pytest.raises(SandboxError, match=r"4 died running jobs 8 to 15"):
             sandbox.run([*[program(1)] * 8, *[Deadly()] * 8, *[program(2)] * 8])  # type: ignore[list-item]
         assert sandbox.run(mixed()) == local_answers(mixed())  # and the sandbox goes on
 

@@ -19,8 +19,6 @@ import pytest
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.arena.places import processes_on
-from codea1_env.arena.processes import Unit
 from codea1_env.arena.sharded import ShardedArena
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
@@ -32,7 +30,9 @@ from codea1_env.problems.time_limits import TimeLimit
 from codea1_env.records.matches import write_score
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.sandbox import LocalSandbox, ray_cluster
+from codea1_env.sandbox import LocalSandbox, places
+from codea1_env.sandbox.places import processes_on
+from codea1_env.sandbox.processes import Unit
 
 PROGRAMS = (
     "def f(x):\n    return x + x",
@@ -354,17 +354,17 @@ def test_a_cluster_that_runs_here_is_joined_and_a_note_of_one_that_ended_is_not_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    assert ray_cluster.running() is None
+    assert places.running() is None
     note = tmp_path / "ray" / "ray_current_cluster"
     note.parent.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"127.0.0.1:{listening.getsockname()[1]}"
         note.write_text(f"{address}\n")
-        assert ray_cluster.running() == address
+        assert places.running() == address
         monkeypatch.setattr(os, "getuid", lambda: note.stat().st_uid + 1)  # another user's
-        assert ray_cluster.running() is None
+        assert places.running() is None
         monkeypatch.undo()
         monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
-    assert ray_cluster.running() is None
+    assert places.running() is None
     note.write_text("nonsense")
-    assert ray_cluster.running() is None
+    assert places.running() is None

@@ -23,8 +23,6 @@ from typing import Any, TypeVar
 from codea1_env.arena.arena import Arena, Game, OnFailure
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import Grade, Match, MatchScore
-from codea1_env.arena.places import processes_on
-from codea1_env.arena.processes import Unit
 from codea1_env.checks import require, require_choice, require_whole
 from codea1_env.errors import SandboxError
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
@@ -35,6 +33,8 @@ from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import BACKENDS, open_sandbox
+from codea1_env.sandbox.places import processes_on
+from codea1_env.sandbox.processes import Unit
 
 MOST_ARENAS = 1024
 _SHARE = 12

@@ -23,8 +23,6 @@ from typing import Any
 from codea1_env.arena.arena import Arena, record_changes
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import MatchScore, book_changes
-from codea1_env.arena.places import processes_on
-from codea1_env.arena.processes import Unit
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, FormatError, SandboxError, UnusableReference
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
@@ -38,6 +36,8 @@ from codea1_env.records.journal import Journal
 from codea1_env.records.matches import problem_id_of, read_match, write_detailed_score, write_error, write_score
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
+from codea1_env.sandbox.places import processes_on
+from codea1_env.sandbox.processes import Unit
 
 _AHEAD = 4
 """Lines in flight per arena: enough to keep all busy, few enough to keep memory flat."""

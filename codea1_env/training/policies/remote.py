@@ -19,7 +19,7 @@ from codea1_env.configuration.placement import SeatPlacement, role_of
 from codea1_env.errors import ConfigurationError, SeatFailed
 from codea1_env.extras import extra
 from codea1_env.language_models.loading import load_tokenizer
-from codea1_env.sandbox.ray_cluster import joined
+from codea1_env.sandbox.places import joined
 from codea1_env.training.advantages import Advantages
 from codea1_env.training.losses import Loss
 from codea1_env.training.policies.policy import Policy

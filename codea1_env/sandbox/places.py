@@ -1,4 +1,5 @@
-"""Where processes are: children of this one, or actors on the nodes of a Ray cluster.
+"""Where processes are: children of this one, or actors on the nodes of a Ray cluster, which is joined, or started and
+ended.
 
     processes_on("local", 2, make)      make() is called in each process, and is asked `answer(*arguments)` there
 
@@ -9,39 +10,51 @@ folders, too. Does not decide who works on what: see `processes.py`.
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import codea1_env
-from codea1_env.arena.processes import Greeting, Lost, Member, Processes, Served
 from codea1_env.class_paths import as_own, look_in
 from codea1_env.closing import interrupts_later
 from codea1_env.errors import SandboxError
-from codea1_env.sandbox.ray_cluster import joined, load_ray
+from codea1_env.extras import extra
+from codea1_env.sandbox.processes import Greeting, Lost, Member, Processes, Served
+
+_log = logging.getLogger(__name__)
 
 
 def processes_on(
-    place: str, count: int, make: Callable[[], Served], address: str | None = None, cores: int = 1
+    place: str, count: int, make: Callable[[], Served], address: str | None = None, cores: int = 1, version: str = ""
 ) -> Processes:
     """`place`: "ray", a cluster, joined or started at the first work (`address` as for `RaySandbox`, `cores` of each
-    process there); anything else: this machine. `make` and what it makes are of importable code. Raises ImportError."""
-    return _OnRay(count, make, address, cores) if place == "ray" else _Here(count, make, cores)
+    process there); anything else: this machine. `make` and what it makes are of importable code. `version`: what it
+    must be of; empty: what the first one is of. Raises ImportError."""
+    expected = _told_version(version) if version else ""
+    return _OnRay(count, make, expected, address, cores) if place == "ray" else _Here(count, make, expected, cores)
+
+
+def _told_version(version: str) -> str:
+    return f"codea1 {codea1_env.__version__}, {version}"
 
 
 def _served(make: Callable[[], Served]) -> tuple[Served | None, Greeting | Exception]:
     """In a process: the object, and what to say first."""
     try:
         held = make()
-        return held, Greeting(f"codea1 {codea1_env.__version__}, {held.version}", "this machine")
+        return held, Greeting(_told_version(held.version), "this machine")
     except Exception as error:
         return None, as_own(error)
 
@@ -96,8 +109,8 @@ class _Here(Processes):
     the one that is woken is often put where another arena works, while its own core idles: that is 14 % of the time.
     """
 
-    def __init__(self, count: int, make: Callable[[], Served], cores: int) -> None:
-        super().__init__(count, make)
+    def __init__(self, count: int, make: Callable[[], Served], version: str, cores: int) -> None:
+        super().__init__(count, make, version)
         mine = sorted(os.sched_getaffinity(0))
         self._cores = mine if cores == 1 and len(mine) <= count and count > 1 else []
 
@@ -205,8 +218,8 @@ class _Remote(Member):
 class _OnRay(Processes):
     """On the nodes of a cluster, spread over them."""
 
-    def __init__(self, count: int, make: Callable[[], Served], address: str | None, cores: int) -> None:
-        super().__init__(count, make)
+    def __init__(self, count: int, make: Callable[[], Served], version: str, address: str | None, cores: int) -> None:
+        super().__init__(count, make, version)
         self._ray, self._address, self._cores = load_ray(), address, cores
         self._cluster: ExitStack | None = None
 
@@ -237,3 +250,68 @@ class _OnRay(Processes):
     def _why_lonely(self) -> str:
         free = self._ray.available_resources().get("CPU", 0)
         return f"{free:g} free CPUs on the cluster for {self._count} processes of {self._cores}"
+
+
+def load_ray() -> Any:
+    """The library. Raises ImportError, which names the extra."""
+    with extra("ray", "the Ray backend needs"):
+        import ray
+    return ray
+
+
+@contextmanager
+def joined(address: str | None, workers: int) -> Iterator[str]:
+    """The address of a cluster, joined or started here; left, or ended, at the end unless this process had joined it.
+
+    `address` as for `RaySandbox`.
+    """
+    ray = load_ray()
+    is_ours = not ray.is_initialized()
+    try:
+        if is_ours:
+            _join(ray, address, workers)
+        yield str(ray.get_runtime_context().gcs_address)
+    finally:
+        if is_ours:
+            _leave(ray)
+
+
+def _leave(ray: Any) -> None:
+    with interrupts_later():  # interrupted while it starts or stops, Ray crashes or leaves its processes
+        ray.shutdown()
+
+
+def running() -> str | None:
+    """The address of the cluster that this user's `ray start` has left running on this machine, if there is one."""
+    folder = os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp"  # as Ray chooses it
+    note = Path(folder, "ray", "ray_current_cluster")
+    with suppress(OSError, ValueError):
+        if note.stat().st_uid != os.getuid():
+            return None
+        address = note.read_text().strip()
+        host, _, port = address.rpartition(":")
+        socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()  # the note outlives a killed cluster
+        return address
+    return None
+
+
+def _join(ray: Any, address: str | None, workers: int) -> None:
+    chosen = address or os.environ.get("RAY_ADDRESS") or running()
+    began = time.monotonic()
+    # A cluster of our own has a slot per worker whatever the number of cores, as the local backend has.
+    own = {"num_cpus": max(workers, os.cpu_count() or 1), "include_dashboard": False}
+    with interrupts_later():
+        ray.init(
+            address=chosen or "local",
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            **({} if chosen and chosen != "local" else own),
+        )
+    took = time.monotonic() - began
+    if chosen and chosen != "local":
+        _log.warning("joined the Ray cluster at %s in %.1f s", chosen, took)
+    else:
+        _log.warning(
+            "starting a Ray cluster took %.1f s; a command joins a running one (`ray start --head`) instead",
+            took,
+        )

@@ -1,10 +1,10 @@
 """Processes that each hold one object and work off what they are given, wherever they are (`places.py`).
 
-Every unit of work has a process that it goes to if it can, by a stable hash of its question: what that process
+Every unit of work has a process that it goes to if it can, such as by a stable hash of its question: what that process
 remembers of the question is used again. A free process without one of its own takes another's, so none waits for a busy
 one; what a lost process had in hand goes to whoever is free, and another process takes its place, on another node where
-its own is gone. So results must not depend on who worked. Does not know what the work is: see `sharded.py` and
-`codea1_env.records.score_stream`.
+its own is gone. So results must not depend on who worked. Does not know what the work is: see `ray_cluster.py`,
+`arena/sharded.py` and `records/score_stream.py`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from typing import Any, Protocol
 from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.protocol import require_usable
-from codea1_env.sandbox.ray_cluster import START_TIMEOUT_S
 
+START_TIMEOUT_S = 120.0
+"""Seconds without any process at work after which they are given up."""
 MAX_LOSSES = 3
 """Processes that a unit may lose before it is taken for the cause."""
 
@@ -59,7 +60,10 @@ class Unit:
     is_done: bool = False
     result: Any = None
     """What came of it, or the exception that was raised there."""
+    is_suspect: bool = False
+    """It was under way in a process that was lost: from then on it has one to itself, so that blame is certain."""
     losses: int = 0
+    """Processes that were lost while this was all they had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +108,11 @@ class Member(abc.ABC):
 class Processes(Closing, abc.ABC):
     """`count` processes with an object each. Not thread-safe: one caller at a time."""
 
-    def __init__(self, count: int, make: Callable[[], Served]) -> None:
+    def __init__(self, count: int, make: Callable[[], Served], version: str) -> None:
+        """`version`: what each greets with; empty: what the first one does."""
         self._count, self._make = count, make
         self._members: list[Any] = []
-        self._version = ""
+        self._version = version
         self._stillborn = 0  # in a row, before they greeted
         self._lonely_since = 0.0
         self._owner = os.getpid()
@@ -117,9 +122,13 @@ class Processes(Closing, abc.ABC):
     def count(self) -> int:
         return self._count
 
+    def require_usable(self) -> None:
+        """Raise SandboxError where they are closed, or another process's."""
+        require_usable(self._is_closed, self._owner)
+
     def start(self) -> None:
         """Begin to start the processes that are not there. Raises SandboxError."""
-        require_usable(self._is_closed, self._owner)
+        self.require_usable()
         if len(self._members) < self._count:
             self._lonely_since = time.monotonic()
             with self._starting():
@@ -166,11 +175,13 @@ class Processes(Closing, abc.ABC):
 
     def _hand_out(self, waiting: list[Unit]) -> None:
         """One to whoever has none. A second one, which it begins without waiting for this process, only while enough
-        wait: the last ones are for whoever is free first."""
+        wait, the last ones are for whoever is free first, and beside no suspect."""
         for has, at_least in ((0, 1), (1, 1 + len(self._members))):
             for place, member in enumerate(self._members):
                 if member.has_greeted and len(member.units) == has and len(waiting) >= at_least:
                     unit = next((unit for unit in waiting if unit.home == place), waiting[0])
+                    if has and (unit.is_suspect or member.units[0].is_suspect):
+                        continue
                     waiting.remove(unit)
                     unit.is_given, unit.worker = True, place
                     member.units.append(unit)
@@ -207,28 +218,30 @@ class Processes(Closing, abc.ABC):
         self._version = self._version or greeting.version
         if greeting.version != self._version:
             raise SandboxError(
-                f"every process must be of {self._version}, as the first one, got {greeting.version} on "
+                f"every process must be of {self._version}, as the others, got {greeting.version} on "
                 f"{greeting.where}: install the same on every machine"
             )
         self._stillborn = 0
         member.has_greeted, member.where = True, greeting.where
 
     def _lose(self, member: Any, why: str) -> None:
-        """Another process takes its place; what it had in hand waits again."""
-        for each in member.units:
-            each.is_given = False
-        unit = member.units[0] if member.units else None
-        again = f", {unit.name} begins again" if unit is not None else ""
+        """Another process takes its place; what it had in hand waits again. Of two units either may have lost it: an
+        answer that was on its way is lost with it."""
+        units = list(member.units)
+        for each in units:
+            each.is_given, each.is_suspect = False, True
+        again = "".join(f", {each.name} begins again" for each in units)
         _log.warning("a process on %s is lost%s: %s", member.where, again, why)
         member.kill()
         if not member.has_greeted:
             self._stillborn += 1
             if self._stillborn > MAX_LOSSES * self._count:
                 raise SandboxError(f"processes must start, {self._stillborn} in a row did not: {why}")
-        if unit is not None:
-            unit.losses += 1
-            if unit.losses > MAX_LOSSES:
-                raise SandboxError(f"worker processes must stay alive, {unit.losses} died {unit.name}: {why}")
+        if len(units) == 1:
+            units[0].losses += 1
+            if units[0].losses > MAX_LOSSES:
+                died = f"{units[0].losses} died {units[0].name}"
+                raise SandboxError(f"worker processes must stay alive, {died}: {why}")
         with self._starting():
             place = self._members.index(member)
             self._members[place] = self._started(place)

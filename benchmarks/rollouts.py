@@ -40,7 +40,7 @@ with for_script("train,lora"):
     from codea1_env.language_models.rollouts import Completion, RolloutRequest, RolloutSampling
     from codea1_env.players.chat import chat_messages
     from codea1_env.players.player import CoderRequest
-    from codea1_env.problems.bundled import bundled_problems
+    from codea1_env.problems.jsonl import bundled_problems
     from codea1_env.training.models.chat import tokens_of
 
 

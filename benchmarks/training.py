@@ -55,7 +55,7 @@ with for_script("train,dev"):
     from codea1_env.training.recipe import open_arena
     from codea1_env.training.round.questions import schedule
     from codea1_env.training.run.run_dir import Run
-    from codea1_env.training.seat_run import SeatRun
+    from codea1_env.training.samples import SeatRun
 
 NAMES = ("duel", "coder alone", "tester alone")
 

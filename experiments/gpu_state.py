@@ -36,8 +36,7 @@ from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.language_models.directories import ADAPTER, BASE
 from codea1_env.records.metrics_file import read_metrics
 from codea1_env.terminal import Parser
-from codea1_env.training.run.checkpoints import latest_common, mark_complete, rounds_of
-from codea1_env.training.run.resuming import STATE
+from codea1_env.training.run.checkpoints import STATE, latest_common, mark_complete, rounds_of
 from codea1_env.whole_files import LOCK, write_whole
 
 RUNS = {"code-a1": ("coder", "tester"), "golden": ("coder",)}

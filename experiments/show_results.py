@@ -22,7 +22,7 @@ import real_compare
 from study_arms import ARMS
 
 from codea1_env.evaluation.metrics import Interval, mean_interval
-from codea1_env.evaluation.selection import selection_measures
+from codea1_env.evaluation.rankings import selection_measures
 from codea1_env.extras import for_script
 from codea1_env.terminal import Parser, markdown_table
 

@@ -20,8 +20,7 @@ from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import TestCase
-from codea1_env.problems.bundled import bundled_problems
-from codea1_env.problems.jsonl import write_problems
+from codea1_env.problems.jsonl import bundled_problems, write_problems
 from codea1_env.records.recording import Recorder
 from codea1_env.whole_files import claimed, whole_file
 

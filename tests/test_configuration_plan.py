@@ -15,8 +15,7 @@ from command_lines import ended
 
 from codea1_env.configuration.batches import CODE_A1, ROLES, seat_rows
 from codea1_env.configuration.memory_estimate import cached_positions, cached_rows, packed_memory, seat_memory
-from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel
-from codea1_env.configuration.model_shapes import KNOWN, ModelShape, shape_of
+from codea1_env.configuration.model_sections import KNOWN, LoraPreset, ModelShape, PretrainedModel, shape_of
 from codea1_env.configuration.plan import plan_of
 from codea1_env.configuration.presets import MINI, Preset, load_preset, preset_from_dict, preset_names
 from codea1_env.errors import ConfigurationError

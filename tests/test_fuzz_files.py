@@ -33,11 +33,10 @@ from codea1_env.judging.checking import compares
 from codea1_env.judging.equality import same_output, same_value
 from codea1_env.judging.relations.truth import holds
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.mistake_book.saved import read_book
+from codea1_env.mistake_book.parts import read_book
 from codea1_env.players.completions import read_completions
-from codea1_env.problems.bundled import bundled_problems
 from codea1_env.problems.checkers import COMPARISONS
-from codea1_env.problems.jsonl import read_problems, write_problems
+from codea1_env.problems.jsonl import bundled_problems, read_problems, write_problems
 from codea1_env.problems.sources import SOURCES
 from codea1_env.problems.sources.rows import local_rows
 from codea1_env.reading.responses import read_program, read_suite

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from codea1_env.arena.hollow import hollow_metrics, is_constant, is_hard_coded
+from codea1_env.arena.diagnostics import hollow_metrics, is_constant, is_hard_coded
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 

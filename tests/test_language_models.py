@@ -23,8 +23,7 @@ from tiny_language_models import SHAPES, random_model
 
 import codea1_env
 from codea1_env.configuration.arguments import parse_arguments
-from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel
-from codea1_env.configuration.model_shapes import shape_of
+from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel, shape_of
 from codea1_env.configuration.presets import load_preset
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.language_models.base import Sizes
@@ -433,7 +432,7 @@ def test_gradients_are_those_of_the_plain_forward_pass(
     shape: str, pack_tokens: int, by_token: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codea1_env.language_models.learner.CHUNK", {"cpu": 7})
-    monkeypatch.setattr("codea1_env.language_models.packed_attention.QUERIES", 5)
+    monkeypatch.setattr("codea1_env.language_models.learner.QUERIES", 5)
     model, packed = tiny(shape)
     adapter = random_adapter(packed)
     beside = with_peft(model, adapter, tmp_path)

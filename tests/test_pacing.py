@@ -5,7 +5,7 @@ import random
 import pytest
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.players.pacing import Pace, Passage
+from codea1_env.players.http_json import Pace, Passage
 
 
 class Clock:

@@ -37,8 +37,7 @@ from codea1_env.training.policies.arguments import grpo_arguments
 from codea1_env.training.policies.trl_policy import PRIVATE, OwnStreams, SeatTrainer, TrlPolicy, adapter_config
 from codea1_env.training.process import prepare_process
 from codea1_env.training.round.rounds import Score
-from codea1_env.training.samples import Prompt, Row, RowLabel, Sample, token_offsets
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.samples import Prompt, Row, RowLabel, Sample, SeatRun, token_offsets
 
 
 def preset(weight_decay: float = 0.0, grpo: Any = {}, **sections: Any) -> Preset:  # noqa: B006  # it stays as it is

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codea1_env.problems.bundled import bundled_problems
-from codea1_env.problems.jsonl import write_problems
+from codea1_env.problems.jsonl import bundled_problems, write_problems
 
 ROOT = Path(__file__).parent.parent
 MODEL = os.environ.get("CODEA1_REAL_MODEL", "")

@@ -86,7 +86,7 @@ def test_an_address_is_for_ray_only() -> None:
 def test_what_a_caller_waives_is_for_every_node_and_must_be_waivable() -> None:
     pytest.importorskip("ray", reason="the Ray backend needs the extra `ray`")
     for make in (RaySandbox, NodeSandbox):
-        make(waive=("filesystem",))
+        make(waive=("filesystem",)).close()
         with pytest.raises(ConfigurationError, match="waive must name seccomp or filesystem"):
             make(waive=("rlimits",))
 

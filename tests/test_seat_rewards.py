@@ -11,8 +11,7 @@ import seat_contract as contract
 
 from codea1_env import Arena, AsyncArena, ConfigurationError, FormatError, LocalSandbox, Match, SandboxError
 from codea1_env.adapters import seat_rewards, verl
-from codea1_env.adapters.decoded_rewards import paid, response_of
-from codea1_env.adapters.seat_rewards import SeatRewards, read_problem
+from codea1_env.adapters.seat_rewards import SeatRewards, paid, read_problem, response_of
 from codea1_env.players import GoldenTester
 
 

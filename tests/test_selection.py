@@ -10,7 +10,7 @@ import pytest
 from codea1_env.cli import main
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
-from codea1_env.evaluation.selection import choose, different_programs
+from codea1_env.evaluation.rankings import choose, different_programs
 from codea1_env.judging.judge import Judge
 from codea1_env.players.player import CoderRequest, Request, Response, TesterRequest
 from codea1_env.problems import Problem, TestCase

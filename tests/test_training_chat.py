@@ -26,8 +26,7 @@ from codea1_env.training.policies.policy import Frozen
 from codea1_env.training.round.past_opponents import PastOpponents
 from codea1_env.training.round.rounds import ReadProgram
 from codea1_env.training.round.written_tests import Demonstrations, WrittenSuite, write_suites
-from codea1_env.training.samples import Prompt, SamplerSettings, Tokens, answers
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.samples import Prompt, SamplerSettings, SeatRun, Tokens, answers
 
 PROBLEMS = miniature_problems("train", 6, 0)
 LONG = dataclasses.replace(PROBLEMS[0], problem_id="long", question="sum of the numbers " * 100)

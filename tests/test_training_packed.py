@@ -30,9 +30,8 @@ from codea1_env.training.models.shared_base import shared_base
 from codea1_env.training.policies.packed import PackedPolicy
 from codea1_env.training.policies.packed_loss import Clipped, PackedRow, StepShape
 from codea1_env.training.process import prepare_process
-from codea1_env.training.run.resuming import as_configured
-from codea1_env.training.samples import Batch, Row, RowLabel, SamplerSettings
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.run.checkpoints import as_configured
+from codea1_env.training.samples import Batch, Row, RowLabel, SamplerSettings, SeatRun
 
 PRESET = runs.without_evaluations(**runs.PACKED, grpo={"beta": 0.0, "learning_rate": 1e-2})
 ASKED = miniature_problems("train", 2, 0)

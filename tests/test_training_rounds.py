@@ -38,8 +38,7 @@ from codea1_env.training.round.rounds import (
 from codea1_env.training.round.rules import RoundRules, select_attacked
 from codea1_env.training.run.journal import RunJournal
 from codea1_env.training.run.run_dir import Run
-from codea1_env.training.samples import Sample
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.samples import Sample, SeatRun
 
 DOUBLE = Problem(
     "double",

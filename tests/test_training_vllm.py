@@ -21,7 +21,7 @@ from codea1_env.configuration.placement import SeatPlacement, trainer_arguments
 from codea1_env.configuration.presets import Preset
 from codea1_env.training.policies.trl_policy import TrlPolicy
 from codea1_env.training.policies.vllm_colocated import before_building
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.samples import SeatRun
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
 ROUNDS = 4

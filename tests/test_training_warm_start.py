@@ -15,8 +15,7 @@ import torch
 from training_runs import TINY, same_weights
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from codea1_env.configuration.model_sections import WarmStartPreset
-from codea1_env.configuration.model_shapes import shape_of
+from codea1_env.configuration.model_sections import WarmStartPreset, shape_of
 from codea1_env.configuration.presets import MINI, load_preset
 from codea1_env.language_models.directories import default_cache
 from codea1_env.problems.families.miniature import miniature_compositions

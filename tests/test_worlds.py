@@ -23,11 +23,10 @@ from codea1_env.records.matches import write_score
 from codea1_env.records.score_stream import ScoringPlan, numbered_lines, score_numbered
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import CallsJob, JobResult, LocalSandbox, OutcomeKind, StdioJob
-from codea1_env.sandbox.packages import installed
 from codea1_env.sandbox.protocol import Limits
 from codea1_env.sandbox.scratch import Scratch
 from codea1_env.sandbox.tasks import zygote_kind
-from codea1_env.sandbox.worlds import PACKAGES, World, with_calls, world_of
+from codea1_env.sandbox.worlds import PACKAGES, World, installed, with_calls, world_of
 from codea1_env.training.round.metrics import round_metrics
 
 MODES = {"all_layers": (), "no_namespaces": ("namespaces",), "no_landlock": ("landlock",)}

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codea1_env.adapters.decoded_rewards import Texts, paid
-from codea1_env.adapters.seat_rewards import shared
+from codea1_env.adapters.seat_rewards import Texts, paid, shared
 
 
 def coder_by_golden_tests(queries: Texts, prompts: Texts, labels: Texts) -> dict[str, Any]:

@@ -6,7 +6,9 @@
     await rewards.kills(problem, program, response)   a tester's, for its suite against a program
 
 `problem` is a `Problem`, or a line of a file of problems, as text or object: a row of the data set can hold it, so that
-no worker needs the file. Rewards are those of `Arena.play` and `Arena.grade`.
+no worker needs the file. Rewards are those of `Arena.play` and `Arena.grade`. `paid` is what OpenRLHF and the server
+pay, for queries that are a prompt and a response, decoded together with special tokens; what ends a turn is recognized
+by its form. Feedback to a model that may answer again holds nothing of the reference, and no golden test.
 
 Raises FormatError for a row that is no problem. Where infrastructure fails it tries again, and then raises: there is no
 score for it. Does not keep a Mistake Book, which would need all workers in one process: see `agents/train_grpo.py`.
@@ -18,20 +20,51 @@ import asyncio
 import atexit
 import functools
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from codea1_env.adapters.feedback import cut, for_coder, for_tester
 from codea1_env.arena.asynchronous import AsyncArena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.checks import require, require_least
+from codea1_env.checks import json_object, require, require_least
+from codea1_env.envs.episode import failed_tests
 from codea1_env.errors import ConfigurationError, FormatError, PackageMissing, SandboxError, SandboxUnsafe
 from codea1_env.players.openai_compatible import OpenAIPlayer
 from codea1_env.players.player import Player, TesterRequest, responses_of
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.messages import answer_text
-from codea1_env.rewards.duel import Verdict
+from codea1_env.rewards.duel import JudgedTest, Verdict
+
+
+def for_coder(score: MatchScore) -> str:
+    """How many tests the program passed, and which ones it failed."""
+    duel = score.suites[0][0].duel
+    verdicts = [*(test.verdict for test in duel.tests), *(each.verdict for each in duel.replays)]
+    ran = [verdict for verdict in verdicts if verdict is not None]
+    head = f"{ran.count(Verdict.PASS)} of {len(ran)} tests passed."
+    if score.codes[0].refused:
+        head = "The program may not run."
+    elif not duel.executes:
+        head = "The program does not load, or does not define the function."
+    return f"{head}\n{failed_tests(score)}".rstrip("\n")
+
+
+def for_tester(score: MatchScore) -> str:
+    """No value of the reference's: the tester is to find out itself what is right."""
+    return "\n".join(f"{test.source}  # {_judgement(test)}" for test in score.suites[0][0].duel.tests) or "No test."
+
+
+def _judgement(test: JudgedTest) -> str:
+    said = f"{test.status} ({test.reason})" if test.reason else str(test.status)
+    return said if test.verdict is None else f"{said}, the program: {test.verdict}"
+
+
+def cut(text: str, most: int) -> str:
+    """The text up to a line's end, at most that long, where it is longer."""
+    if len(text) <= most:
+        return text
+    return text[:most].rpartition("\n")[0] + "\n..."
+
 
 _ATTEMPTS = 3
 _PAUSE_S = 1.0
@@ -204,3 +237,58 @@ async def _insist(work: Callable[[], Awaitable[_Result]]) -> _Result:
 def _paid(reward: float | None) -> float:
     assert reward is not None  # `_played` has looked
     return reward
+
+
+Texts = Sequence[str]
+SEATS = ("coder", "tester")
+_LEAST_OVERLAP = 16
+"""Characters of a prompt whose beginning was cut off that a query must begin with."""
+_LONGEST_MARK = 42
+"""Characters of a mark such as `<|im_end|>`."""
+
+
+async def paid(rewards: SeatRewards, seat: str, queries: Texts, prompts: Texts, labels: Texts) -> dict[str, Any]:
+    """Lists as OpenRLHF reads them: `rewards`, `scores`, `extra_logs` by name. Raises FormatError, SandboxError."""
+
+    async def one(query: str, prompt: str, label: str) -> Earned:
+        row = {"problem": label} if seat == "coder" else json_object(label, "a tester's label", FormatError)
+        response = await asyncio.to_thread(response_of, query, prompt)
+        return await rewards.of_row(row.get("problem"), response, row.get("program"), seat)
+
+    earned = await asyncio.gather(*(one(*row) for row in zip(queries, prompts, labels, strict=True)))
+    amounts = [each.reward for each in earned]
+    logs = {name: [each.measures[name] for each in earned] for name in earned[0].measures} if earned else {}
+    return {"rewards": amounts, "scores": amounts, "extra_logs": logs}
+
+
+def response_of(query: str, prompt: str) -> str:
+    """What the model wrote: the query without its prompt, whose beginning may have been cut off, and without the marks
+    at its end. Raises FormatError where the query does not begin with its prompt."""
+    overlap = len(prompt) if query.startswith(prompt) else _overlap(prompt, query[: len(prompt)])
+    if overlap < min(len(prompt), _LEAST_OVERLAP):
+        raise FormatError(f"a query must begin with its prompt, got {query[:100]!r}")
+    return _without_marks(query[overlap:])
+
+
+def _overlap(text: str, beginning: str) -> int:
+    """Characters of the longest end of the text that the beginning begins with; in time linear in both, for they are
+    strangers' (the prefix function of Knuth, Morris and Pratt)."""
+    signs = [*beginning, None, *text]
+    lengths = [0] * len(signs)
+    for place in range(1, len(signs)):
+        length = lengths[place - 1]
+        while length and signs[place] != signs[length]:
+            length = lengths[length - 1]
+        lengths[place] = length + (signs[place] == signs[length])
+    return lengths[-1]
+
+
+def _without_marks(response: str) -> str:
+    """No Python ends in such a mark, unless it is in a comment."""
+    response = response.rstrip()
+    while response.endswith(">"):
+        mark = response.rfind("<", max(0, len(response) - _LONGEST_MARK))
+        if mark < 0 or any(map(str.isspace, response[mark:])):
+            break
+        response = response[:mark].rstrip()
+    return response

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from codea1_env.adapters.feedback import cut, for_coder, for_tester
+from codea1_env.adapters.seat_rewards import cut, for_coder, for_tester
 from codea1_env.adapters.trl_rewards import Completion, by_id
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore

@@ -26,7 +26,7 @@ from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.judging.bounded_cache import bytes_of
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.mistake_book.saved import INDEX
+from codea1_env.mistake_book.parts import INDEX
 from codea1_env.records.journal import Journal
 from codea1_env.records.score_stream import ScoringPlan, open_score_journal, outputs, score_onwards
 from codea1_env.rewards.code_a1 import CODER_REWARDS, TESTER_REWARDS, RewardConfig

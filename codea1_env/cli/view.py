@@ -14,7 +14,7 @@ from codea1_env.report.brought import brought, last_name
 from codea1_env.sandbox import BACKENDS, Sandbox, open_sandbox
 from codea1_env.terminal import Progress
 from codea1_env.viewer import read_games
-from codea1_env.viewer.notebook import DEFAULT_LIMIT, left_out, page_of
+from codea1_env.viewer.page import DEFAULT_LIMIT, left_out, page_of
 
 DESCRIPTION = (
     "Write one HTML page that shows duels: question, program, suite, every verdict, and every term of both rewards. "

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from codea1_env.configuration.batches import Roles, seat_rows
-from codea1_env.configuration.model_shapes import ModelShape, shape_of
+from codea1_env.configuration.model_sections import ModelShape, shape_of
 from codea1_env.configuration.presets import Preset
 from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS, ROOM, SEEN, SLOTS, TILE, slots_of, up
 

@@ -21,8 +21,7 @@ from codea1_env.configuration.memory_estimate import (
     packed_memory,
     seat_memory,
 )
-from codea1_env.configuration.model_sections import PretrainedModel
-from codea1_env.configuration.model_shapes import shape_of
+from codea1_env.configuration.model_sections import PretrainedModel, shape_of
 from codea1_env.configuration.placement import SeatPlacement
 from codea1_env.configuration.presets import Preset
 from codea1_env.configuration.run_sections import ProblemFiles

@@ -1,7 +1,7 @@
 """One player measured on sets of problems, in either seat, so that a run that was killed goes on where it was.
 
     coder    n programs for each question, run on all its tests: avg@n, pass@k, the share that executes; the same
-             figures of trimmed programs; and what becomes of them where a tester chooses one of n (`selection.py`). By
+             figures of trimmed programs; and what becomes of them where a tester chooses one of n (`rankings.py`). By
              the sealed judge, or by test scripts, which a program can forge
     tester   n suites for each function, which it sees, measured on the function and its mutants (`suite_quality.py`);
              or n suites against wrong programs, of which some are exposed (`wrong_programs.py`)
@@ -35,8 +35,7 @@ from codea1_env.errors import ConfigurationError, SandboxError, UnusableReferenc
 from codea1_env.evaluation.disagreement import disagreement
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.evaluation.metrics import Interval, SuiteResult, mean_interval, program_measures, suite_measures
-from codea1_env.evaluation.rankings import fidelities
-from codea1_env.evaluation.selection import choose, different_programs, selection_measures
+from codea1_env.evaluation.rankings import choose, different_programs, fidelities, selection_measures
 from codea1_env.evaluation.suite_quality import SUITE_SIZE, SuiteMeter
 from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exposures
 from codea1_env.judging.judge import Judge, Trial

@@ -31,9 +31,8 @@ from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox.inside.scope import packages_in
-from codea1_env.sandbox.packages import installed
 from codea1_env.sandbox.protocol import ExpressionsJob, JobResult, Outcome, OutcomeKind, Sandbox
-from codea1_env.sandbox.worlds import PACKAGES
+from codea1_env.sandbox.worlds import PACKAGES, installed
 
 EXECUTION_CACHE_MB = 64
 """MiB of outcomes of candidates' calls that a judge remembers unless told otherwise."""

@@ -15,18 +15,18 @@ from pathlib import Path
 from codea1_env.checks import is_number, require
 from codea1_env.class_paths import is_imported
 from codea1_env.mistake_book.files import bad_line, save_lines
-from codea1_env.mistake_book.parts import Shelves
-from codea1_env.mistake_book.policies import BOOK_POLICIES, BookConfig, RatedTest, Shelf, Visit
-from codea1_env.mistake_book.saved import (
+from codea1_env.mistake_book.parts import (
     INDEX,
     MOST_PARTS,
     POLICY,
     SavedBook,
+    Shelves,
     check_numbers,
     line_of,
     read_file,
     read_index,
 )
+from codea1_env.mistake_book.policies import BOOK_POLICIES, BookConfig, RatedTest, Shelf, Visit
 from codea1_env.reading.test_case import TestCase
 
 _RELEASED = BookConfig()

@@ -35,8 +35,7 @@ from codea1_env.checks import require_least
 from codea1_env.errors import ConfigurationError, PlayerError, PlayerGarbled, PlayerRefused, PlayerUnavailable
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.completions import ServedAnswer, Silence, read_completions
-from codea1_env.players.http_json import HttpResponse, Poster
-from codea1_env.players.pacing import Pace
+from codea1_env.players.http_json import HttpResponse, Pace, Poster
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
 from codea1_env.players.templates import CLOSED, Begun, begun
 

@@ -1,15 +1,22 @@
-"""Problem files: JSON lines, one problem a line, UTF-8, as `Problem.to_json` writes them.
+"""Problem files: JSON lines, one problem a line, UTF-8, as `Problem.to_json` writes them. And the bundled ones.
 
-Lines of white space are skipped. Ids are unique within a file. Any text round-trips, lone surrogates included.
+Lines of white space are skipped. Ids are unique within a file. Any text round-trips, lone surrogates included. Does not
+promise that a problem can be played: whether its reference solution runs is found out by running it.
 
-Does not promise that a problem can be played: whether its reference solution runs is found out by running it.
+`bundled.jsonl` beside this file is the one canonical place of some sixty small Python tasks, written for this project.
+Each has a reference solution, three golden tests of the kind that a person writes in a hurry, hidden tests that cover
+the edges of the stated domain, and mutants: plausible wrong solutions, each of which fails a hidden test.
+`every_kind.jsonl` has a problem of every kind (`kinds.py`) and with every checker by name. A good language model solves
+most of them: they serve examples, trials and tests of the machinery, not the ranking of models.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
+from importlib import resources
 
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.problem import Problem
@@ -73,3 +80,20 @@ def problems_hash(problems: Iterable[Problem]) -> str:
     for problem in problems:
         digest.update(problem.to_json().encode() + b"\n")
     return digest.hexdigest()
+
+
+@functools.cache
+def bundled_problems() -> tuple[Problem, ...]:
+    """All bundled problems, in the order of the file. The same tuple at every call."""
+    return _read("bundled.jsonl")
+
+
+@functools.cache
+def problems_of_every_kind() -> tuple[Problem, ...]:
+    """The dozen of `every_kind.jsonl`, in its order: methods, nodes, a class, a generator and so on."""
+    return _read("every_kind.jsonl")
+
+
+def _read(name: str) -> tuple[Problem, ...]:
+    with resources.files("codea1_env.problems").joinpath(name).open("rb") as lines:
+        return tuple(parse_problems(lines, name))

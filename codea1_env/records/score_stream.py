@@ -28,9 +28,8 @@ from codea1_env.errors import ConfigurationError, FormatError, SandboxError, Unu
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.files import packed, unpacked
-from codea1_env.mistake_book.parts import part_of
+from codea1_env.mistake_book.parts import INDEX, part_of
 from codea1_env.mistake_book.policies import RatedTest, Visit
-from codea1_env.mistake_book.saved import INDEX
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.journal import Journal
 from codea1_env.records.matches import problem_id_of, read_match, write_detailed_score, write_error, write_score

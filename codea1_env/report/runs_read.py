@@ -13,8 +13,7 @@ from typing import Any
 
 from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.judging.version import ANY, FIRST, require_comparable
-from codea1_env.mistake_book.parts import place_in
-from codea1_env.mistake_book.saved import read_book
+from codea1_env.mistake_book.parts import place_in, read_book
 from codea1_env.training.run.results import ResultRow
 
 CONFIG, METRICS, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "summary.json", "failure.txt"

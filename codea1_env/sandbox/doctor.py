@@ -18,9 +18,8 @@ from typing import Literal
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.sandbox import BACKENDS, LocalSandbox, open_sandbox
 from codea1_env.sandbox.inside.syscalls import landlock_abi
-from codea1_env.sandbox.packages import version_of
 from codea1_env.sandbox.self_test import AttackResult, run_attacks
-from codea1_env.sandbox.worlds import PACKAGES
+from codea1_env.sandbox.worlds import PACKAGES, version_of
 
 DEFAULT_BACKEND = "local"
 _SCHEMA = 1

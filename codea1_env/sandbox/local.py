@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 
 from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError, SandboxUnsafe
-from codea1_env.sandbox.packages import package_versions
 from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind, require_arguments, require_usable
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import (
@@ -33,6 +32,7 @@ from codea1_env.sandbox.tasks import (
     refused,
     zygote_kind,
 )  # fmt: skip
+from codea1_env.sandbox.worlds import package_versions
 from codea1_env.sandbox.zygotes import Zygote, ZygoteDied, ZygoteKind
 
 MOST_ZYGOTES = 8

@@ -17,7 +17,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from codea1_env.sandbox.packages import packages_with_needs
 from codea1_env.sandbox.protocol import (
     MOST_NOTES,
     NOTE,
@@ -30,6 +29,7 @@ from codea1_env.sandbox.protocol import (
     StdioJob,
     items_of,
 )
+from codea1_env.sandbox.worlds import packages_with_needs
 from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, CandidateRecord, ZygoteKind
 
 MAX_SOURCE_BYTES = 4 << 20

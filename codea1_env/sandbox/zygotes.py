@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codea1_env.errors import SandboxError, SandboxUnsafe
-from codea1_env.sandbox.packages import package_places, version_of
 from codea1_env.sandbox.scheduling import (
     Scheduling,
     candidates_below,
@@ -37,6 +36,7 @@ from codea1_env.sandbox.scheduling import (
     with_descendants,
 )
 from codea1_env.sandbox.scratch import Scratch
+from codea1_env.sandbox.worlds import package_places, version_of
 
 REGION_BYTES = 8 << 20
 """Room for the records of one process; a job with more is split over several."""

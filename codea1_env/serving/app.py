@@ -3,7 +3,7 @@
     POST /v1/score     a line of `codea1 score`, or several: the same lines out
     POST /v1/verify    a program and tests (`requests.py`), or {"items": [...]}: the share that passes
     POST /run_code     SandboxFusion's interface (`sandbox_fusion.py`)
-    POST /v1/openrlhf/coder, /v1/openrlhf/tester    OpenRLHF's remote reward (`adapters/decoded_rewards.py`)
+    POST /v1/openrlhf/coder, /v1/openrlhf/tester    OpenRLHF's remote reward (`adapters/seat_rewards.py`)
     GET  /health       whether programs are judged here
     GET  /metrics      in Prometheus' form
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from codea1_env.adapters.client_bodies import readable
-from codea1_env.adapters.decoded_rewards import SEATS, paid
-from codea1_env.adapters.seat_rewards import SeatRewards, read_problem
+from codea1_env.adapters.seat_rewards import SEATS, SeatRewards, paid, read_problem
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.asynchronous import AsyncArena
 from codea1_env.arena.match import Grade, Match, are_texts

@@ -1,14 +1,17 @@
-"""What goes in and out of a policy: prompts as tokens, samples as tokens and text, rows that say what they earned.
+"""What goes in and out of a policy: prompts as tokens, samples as tokens and text, rows that say what they earned; and
+what a seat is told of the run that it trains in.
 
 Plain data: it travels between processes. Knows no tensor.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
+from codea1_env.configuration.presets import Preset
 from codea1_env.language_models.rollouts import Finish
 from codea1_env.players.chat import said_text
 from codea1_env.players.templates import Begun
@@ -172,3 +175,27 @@ def token_offsets(tokenizer: Any, tokens: Sequence[int]) -> list[Span]:
         start, done = done, place + 1
         known = tokenizer.decode(tokens[start:done], skip_special_tokens=True, clean_up_tokenization_spaces=False)
     return offsets
+
+
+@dataclass(frozen=True, slots=True)
+class SeatRun:
+    """What a seat needs to train in a run."""
+
+    preset: Preset
+    base: Path
+    """The model to start from, in Hugging Face format."""
+    output: Path
+    """Where checkpoints go."""
+    seed: int
+    resume_from: Path | None = None
+    """A checkpoint of this seat, or None to start from the base."""
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    """Of all seats of the run, this one's included: no checkpoint goes that another seat still needs."""
+
+    @property
+    def seat(self) -> str:
+        return self.output.name
+
+    def stream(self, place: int) -> int:
+        """A seed for each `place`, a round or part of the run: no two runs share one, none has a million rounds."""
+        return self.seed * 1_000_000 + place

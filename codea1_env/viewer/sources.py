@@ -25,9 +25,8 @@ from typing import Any
 from codea1_env.checks import json_object
 from codea1_env.errors import BookFormatError, ConfigurationError, FormatError
 from codea1_env.judging.returned import cut
-from codea1_env.mistake_book.parts import place_in
+from codea1_env.mistake_book.parts import place_in, read_book
 from codea1_env.mistake_book.policies import Shelf
-from codea1_env.mistake_book.saved import read_book
 from codea1_env.records.addresses import COMPLETE
 from codea1_env.records.duel_sample import FOLDER
 from codea1_env.records.matches import detailed_score

@@ -22,8 +22,7 @@ from typing import IO, Any
 
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.docker.engine import PACKAGES_LABEL, SOURCES_LABEL, connect, require_docker
-from codea1_env.sandbox.packages import installed, metadata_places, package_places
-from codea1_env.sandbox.worlds import PACKAGES
+from codea1_env.sandbox.worlds import PACKAGES, installed, metadata_places, package_places
 from codea1_env.sandbox.zygotes import site_directories
 
 DEFAULT_IMAGE = "codea1-sandbox:latest"

@@ -14,7 +14,7 @@ from codea1_env.configuration.placement import SEATS, trainer_arguments
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.samples import SeatRun
 
 with extra("train", "training needs"):
     import torch

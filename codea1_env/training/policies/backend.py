@@ -13,7 +13,7 @@ from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import shared_base
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.run.run_dir import Run
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.samples import SeatRun
 
 
 class Backend(Protocol):

@@ -31,9 +31,8 @@ from codea1_env.training.models.shared_base import SeatModel, shared_base
 from codea1_env.training.policies.arguments import grpo_arguments, own_optimizer
 from codea1_env.training.policies.packed_loss import Clipped, Own, PackedRow, StepShape
 from codea1_env.training.policies.policy import Policy
-from codea1_env.training.run.resuming import STATE, as_configured
-from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.run.checkpoints import STATE, as_configured
+from codea1_env.training.samples import Batch, Prompt, SamplerSettings, SeatRun, Tokens
 
 with extra("train", "training needs"):
     import torch

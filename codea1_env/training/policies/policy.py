@@ -24,8 +24,17 @@ from typing import Any
 from codea1_env.class_paths import state_text
 from codea1_env.training.advantages import Advantages, advantages_of, described, estimator_of
 from codea1_env.training.losses import Loss
-from codea1_env.training.samples import Batch, Model, Prompt, Sample, SamplerSettings, Tokens, answers, sample_of
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.samples import (
+    Batch,
+    Model,
+    Prompt,
+    Sample,
+    SamplerSettings,
+    SeatRun,
+    Tokens,
+    answers,
+    sample_of,
+)
 
 STATE = "advantage.json"
 """What the estimator remembers, in every checkpoint."""

@@ -22,8 +22,7 @@ from codea1_env.whole_files import RunLock
 
 if TYPE_CHECKING:
     from codea1_env.configuration.presets import Preset
-    from codea1_env.training.samples import Prompt, SamplerSettings
-    from codea1_env.training.seat_run import SeatRun
+    from codea1_env.training.samples import Prompt, SamplerSettings, SeatRun
 
 WORLD = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """Environment of a rank. A seat of one rank must have none of it: its trainer would wait for others."""

@@ -25,8 +25,7 @@ from codea1_env.training.losses import Loss
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.policies.ray_seats import RankPlace, SeatActor, failure
 from codea1_env.training.run.run_dir import FAILURE, Run
-from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.samples import Batch, Prompt, SamplerSettings, SeatRun, Tokens
 
 with extra("ray", "--engine ray needs"):
     import ray

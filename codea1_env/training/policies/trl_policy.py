@@ -32,9 +32,8 @@ from codea1_env.training.models.sampling import answers_of
 from codea1_env.training.policies.arguments import grpo_arguments, own_optimizer
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.policies.vllm_colocated import after_building, before_building
-from codea1_env.training.run.resuming import as_configured
-from codea1_env.training.samples import Batch, Prompt, SamplerSettings, Tokens, token_advantages, token_offsets
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.run.checkpoints import as_configured
+from codea1_env.training.samples import Batch, Prompt, SamplerSettings, SeatRun, Tokens, token_advantages, token_offsets
 
 with extra("train", "training needs"):
     import torch

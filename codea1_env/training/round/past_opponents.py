@@ -25,9 +25,8 @@ from codea1_env.training.models.chat import Prompter
 from codea1_env.training.models.sampling import as_trained
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.round.rounds import PastPlay, ReadProgram, Score, Suites, read_programs
-from codea1_env.training.run.resuming import OPPONENTS
-from codea1_env.training.samples import answers, texts_of
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.run.checkpoints import OPPONENTS
+from codea1_env.training.samples import SeatRun, answers, texts_of
 
 RECORDS, BOOK = OPPONENTS, "tester_book.jsonl"
 SNAPSHOTS = "snapshots"

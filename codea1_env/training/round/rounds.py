@@ -14,8 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from codea1_env.arena.arena import Arena
-from codea1_env.arena.diagnostics import diagnose, mean, zero_groups
-from codea1_env.arena.hollow import hollow_metrics
+from codea1_env.arena.diagnostics import diagnose, hollow_metrics, mean, zero_groups
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.configuration.run_sections import RoundPreset
 from codea1_env.errors import ConfigurationError, SandboxError

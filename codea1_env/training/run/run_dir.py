@@ -28,12 +28,11 @@ from codea1_env.records.addresses import CONFIG_FILE, SUMMARY, shown
 from codea1_env.records.duel_sample import FOLDER, DuelSample
 from codea1_env.records.metrics_file import METRICS, read_metrics
 from codea1_env.records.remote_copy import RemoteCopy
-from codea1_env.training.run.checkpoints import delete, latest_common, rounds_of, step_of
+from codea1_env.training.run.checkpoints import delete, latest_common, require_fitting, rounds_of, step_of
 from codea1_env.training.run.held_out import HIDDEN, HiddenRecord
 from codea1_env.training.run.provenance import FILES, changed, this_start, weights_hash
-from codea1_env.training.run.resuming import require_fitting
 from codea1_env.training.run.trackers import Trackers
-from codea1_env.training.seat_run import SeatRun
+from codea1_env.training.samples import SeatRun
 from codea1_env.whole_files import RunLock, write_whole
 
 with extra("train", "training needs"):

@@ -28,9 +28,8 @@ from codea1_env.configuration.presets import load_preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
 from codea1_env.records.recording import Recorder
-from codea1_env.report.configuration import differences_between, differences_from_paper
 from codea1_env.report.duels import kept_duels
-from codea1_env.report.page import RunOnPage, page, time_splits
+from codea1_env.report.page import RunOnPage, differences_between, differences_from_paper, page, time_splits
 from codea1_env.report.panels import CHAPTERS, Chart, Series, charts_of
 from codea1_env.report.picture import _draw
 from codea1_env.report.runs_read import RunRead, read_run, read_runs

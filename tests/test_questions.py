@@ -42,6 +42,40 @@ SORT = "def f(items):\n    items.sort()\n    return len(items)\n"
 ADDER = "def f(a):\n    return lambda b: a + b\n"
 NEXT = "def f(x):\n    return x + 1\n"
 PAIRS = "def f(n):\n    return [(i, i * i) for i in range(n)]\n"
+BAG = """
+class Bag:
+    def __init__(self, *items):
+        self._items = dict.fromkeys(items, 1)
+    def __contains__(self, item):
+        return item in self._items
+    def __delitem__(self, item):
+        del self._items[item]
+    def __setattr__(self, name, value):
+        if name == "size":
+            raise IndexError("fixed")
+        super().__setattr__(name, value)
+    def __mul__(self, times):
+        return Bag(*[item * times for item in self._items])
+    @property
+    def items(self):
+        return list(self._items)
+    def mapped(self, function):
+        self._items = {function(item): 1 for item in self._items}
+    def listed(self, items=None):
+        return list(items or self._items)
+"""
+COLORS = """
+import enum
+class Text(str, enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+class Set(enum.Flag):
+    RED = 1
+    BLUE = 2
+def f(n, kind="t"):
+    return (Text, Set)[kind == "s"]["BLUE" if n else "RED"]
+"""
+WAIT = "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n + 1\n"
 NOTHING = "def f(*given):\n    return None\n"
 
 
@@ -94,6 +128,24 @@ SUITES = {
     "texts": ("assert ''.join(f('ba')) == 'ab'\n"
               "assert '-'.join(x.upper() for x in f('dc')) == 'C-D'\n", "f = sorted", "f"),
     "no number": ("assert math.isnan(f('nan'))\nassert math.isinf(f('inf'))\n", "f = float", "f"),
+    "what is in an object": ("b = Bag(1, 2)\nassert 1 in b\ndel b[1]\nassert 1 not in b\nassert 2 in b\n", BAG, "Bag"),
+    "setting that raises": ("b = Bag(1)\nwith pytest.raises(IndexError, match='fixed'):\n    b.size = 2\n"
+                            "assert b.items == [1]\n", BAG, "Bag"),
+    "an object with a lambda": ("b = Bag(2, 3)\nb.mapped(lambda n: n * n)\nassert b.items == [4, 9]\n", BAG, "Bag"),
+    "an object that is given its own": ("b = Bag(2, 3)\nassert b.listed(b.listed()) == [2, 3]\n"
+                                        "assert b.items == [2, 3]\n", BAG, "Bag"),
+    "objects and an operator": ("assert sorted((Bag(1, 2) * 3).items, key=lambda n: -n) == [6, 3]\n", BAG, "Bag"),
+    "a member that is a text": ("assert f(0) == Text.RED\nassert f(1).value == 'blue'\nassert f(1) is Text.BLUE\n",
+                                COLORS, "f"),
+    "a member of a flag": ("assert f(0, 's') == Set.RED\nassert f(1, 's').value == 2\n", COLORS, "f"),
+    "coroutines of the suite": ("async def main():\n    assert await f(1) == 2\n"
+                                "    assert await asyncio.gather(f(2), f(3)) == [3, 4]\n"
+                                "async def both(a, b):\n    return await asyncio.gather(*[f(n) for n in (a, b)])\n"
+                                "asyncio.run(main())\nassert asyncio.run(both(4, 5)) == [5, 6]\n", WAIT, "f"),
+    "a namedtuple": ("assert f(1)._asdict() == {'a': 1, 'b': 2}\n",
+                     "import collections\nP = collections.namedtuple('P', 'a b')\ndef f(n): return P(n, n + 1)", "f"),
+    "a date": ("from datetime import date\nassert f(2020).strftime('%d.%m.%Y') == '01.01.2020'\n",
+               "import datetime\ndef f(y): return datetime.date(y, 1, 1)", "f"),
     "a helper": ("def double(x):\n    return 2 * x\nassert f(double, 4) == 8\n", "def f(g, x): return g(x)", "f"),
     "stated texts": ("n = 3\nassert f(n) == f'{n:>2}'\nassert f(4) == '{:>2}'.format(4)\n",
                      "def f(n): return f'{n:>2}'", "f"),

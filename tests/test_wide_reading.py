@@ -172,7 +172,7 @@ def test_a_parametrised_test_is_one_for_each_row(arguments: str, claims: list[st
         (PARAMETRIZED.format("'a, b', [pytest.param(1, 2, marks=pytest.mark.xfail)]"), Ignored.DECORATED),
         ("def test_a(tmp_path):\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("def helper():\n    assert f(1) == 2\n", Ignored.FUNCTION),
-        ("async def helper():\n    assert f(1) == 2\n", Ignored.BLOCK),
+        ("async def helper():\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("def test_a(f):\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("class Helper:\n    def run(self):\n        assert f(1) == 2\n", Ignored.CLASS),
         ("if False:\n    assert f(1) == 2\n", Ignored.BLOCK),
@@ -424,6 +424,15 @@ def test_a_function_of_the_suites_own_hides_pythons(fidelity: Fidelity) -> None:
         ("def check(a, b, /):\n    assert f(a) == b\na = 1\ncheck(2, 3)\n", ["f(2) == 3"]),
         # Displays, tables and blocks mean what Python means by them.
         ("x = [*[10, 20], 5]\nassert f(x[1]) == 21\n", ["<starred>"]),
+        ("given = {'a': 1}\nassert f(**given) == 2\n", ["f(a=1) == 2"]),
+        ("for given in [{'a': 1}, {'b': 2}]:\n    assert f(0, **given) == 2\n", ["f(0, a=1) == 2", "f(0, b=2) == 2"]),
+        ("assert f(a=1, **{'a': 2}) == 2\n", ["<repeated_keyword>"]),
+        ("assert f(**{'a': 1, **{'b': 2}}) == 2\n", ["<starred>"]),
+        ("assert f(**{'a b': 1}) == 2\n", ["<starred>"]),
+        (
+            "t = {1: 2}\nfor a, b in t.items():\n    assert f(a) == b\nassert f(3) == t\n",
+            ["f(1) == 2", "f(3) == {1: 2}"],
+        ),
         ('assert f("""a\n   \nb""") == 1\n', [r"f('a\n   \nb') == 1"]),
         ('    assert f("""a\n   \n    b""") == 1\n', [r"f('a\n   \nb') == 1"]),
         (

@@ -30,6 +30,8 @@ CHANGING = frozenset(
 )
 """Methods that change their list, dict, set or deque."""
 
+_VIEWS = frozenset(("items", "keys", "values"))
+"""Methods that change no object."""
 _WORD = re.compile(r"[^\W\d]\w*")
 _SHADOWED = ast.Name("__shadowed__", ast.Load())
 _NO_SOLUTIONS = sys.stdlib_module_names | frozenset(
@@ -241,7 +243,7 @@ class SuiteNames:
             self._steps.take()
             if isinstance(node, ast.alias):
                 yield _Rebinding((node.asname or node.name).split(".")[0])
-            elif isinstance(node, ast.Attribute):  # x.append(1), x[0].append(1)
+            elif isinstance(node, ast.Attribute) and node.attr not in _VIEWS:  # x.append(1), x[0].append(1)
                 yield from _of_object(node.value, followed, isinstance(node.ctx, ast.Load))
             elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
                 yield _Rebinding(name)

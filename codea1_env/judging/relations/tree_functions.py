@@ -291,6 +291,13 @@ def _bytes(tree: Any) -> Tree:
     return {"b": bytes(items_of(tree) if type(tree) is not str else _fail()).hex()}
 
 
+def _as_dict(tree: Any) -> Tree:
+    if kind_of(tree) != "namedtuple":
+        raise Undefined("no namedtuple")
+    _, fields, items = parts_of(tree)
+    return {"d": [[field, item] for field, item in dict(zip(fields, items, strict=True)).items()]}
+
+
 def _most_common(tree: Any, count: Any) -> Any:
     if kind_of(tree) != "Counter" or type(count) is not int:
         raise Undefined("no Counter")
@@ -381,6 +388,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "unpacked": _unpacked,
     "bytes": _bytes,
     "most_common": _most_common,
+    "_asdict": _as_dict,
     **{kind.__name__: _is(kind) for kind in (math.isnan, math.isinf, math.isfinite)},
     "dict": _dict,
     "Counter": _counter,

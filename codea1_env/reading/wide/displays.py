@@ -108,8 +108,14 @@ def _number(value: int) -> ast.expr:
     return ast.UnaryOp(ast.USub(), ast.Constant(-value)) if value < 0 else ast.Constant(value)
 
 
+def is_simpler(node: ast.AST) -> bool:
+    """Whether `Simplified` may change what this is a part of."""
+    return isinstance(node, ast.Subscript | ast.Starred) or (isinstance(node, ast.keyword) and node.arg is None)
+
+
 class Simplified(ast.NodeTransformer):
-    """Takes elements out of displays (`[1, 2][0]`, `{"a": 1}["a"]`) and unpacks starred displays among arguments.
+    """Takes elements out of displays (`[1, 2][0]`, `{"a": 1}["a"]`) and unpacks displays with one or two stars
+    among arguments.
 
     Changes the tree it is given.
     """
@@ -132,10 +138,22 @@ class Simplified(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if any(isinstance(argument, ast.Starred) for argument in node.args):
-            arguments: list[ast.expr] = []
-            for argument in node.args:
-                is_display = isinstance(argument, ast.Starred) and isinstance(argument.value, ast.List | ast.Tuple)
-                arguments += argument.value.elts if is_display else [argument]  # type: ignore[attr-defined]
-            return ast.Call(node.func, arguments, node.keywords)
-        return node
+        if not any(map(is_simpler, (*node.args, *node.keywords))):
+            return node
+        arguments: list[ast.expr] = []
+        for argument in node.args:
+            is_display = isinstance(argument, ast.Starred) and isinstance(argument.value, ast.List | ast.Tuple)
+            arguments += argument.value.elts if is_display else [argument]  # type: ignore[attr-defined]
+        keywords = [each for keyword in node.keywords for each in _named(keyword)]
+        return ast.Call(node.func, arguments, keywords)
+
+
+def _named(keyword: ast.keyword) -> list[ast.keyword]:
+    """What `**{"a": 1}` gives; any other keyword itself."""
+    shown = keyword.value
+    if keyword.arg is not None or not isinstance(shown, ast.Dict):
+        return [keyword]
+    names = [key.value if isinstance(key, ast.Constant) else None for key in shown.keys]
+    if not all(isinstance(name, str) and name.isidentifier() for name in names):
+        return [keyword]
+    return [ast.keyword(str(name), value) for name, value in zip(names, shown.values, strict=True)]

@@ -103,7 +103,7 @@ class _Holes(ast.NodeTransformer):
             return ast.Subscript(made, ast.Constant(part[1]), ast.Load())
         if isinstance(node, ast.Call) and (grammar.is_call(node, name) or questions.is_question(node, name)):
             return self._hole(node)
-        is_of_object = isinstance(node, ast.Attribute) and questions.is_made(_made(node), name)
+        is_of_object = isinstance(node, ast.Attribute) and questions.is_object(_made(node), name)
         if is_of_object or (isinstance(node, ast.expr) and questions.is_operation(node, name)):
             return self._hole(node)  # type: ignore[arg-type]  # as good as a call
         return self.generic_visit(node)

@@ -146,6 +146,13 @@ class Objects:
             self._names.bind(changes, is_inlined=True)
             return self._names.inlined(condition)
 
+    def as_set(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+        """`c.size = -1` as the object behind that, which may raise; other statements themselves. Raises Rejected."""
+        call = changing(body[0]) if len(body) == 1 else None
+        name = _name_of(call.func.value) if call is not None else ""  # type: ignore[attr-defined]  # as it is made below
+        after = self._after(name, [call]) if call is not None and self._is_class and self._is_object(name) else None
+        return body if after is None else [ast.Expr(after)]
+
     def expect(self, name: str, kind: ast.expr) -> None:
         """From now on a claim about an exception of this name claims its type as well: its text alone says little."""
         self._names.bind([(name + _EXPECTED, kind)], is_inlined=True)
@@ -172,7 +179,10 @@ class Objects:
         calls = [node for node in _outermost(expression, name) if any(isinstance(e, ast.Call) for e in _spine(node))]
         if not calls:
             return
-        unsure = any(isinstance(node, _UNSURE) for node in ast.walk(expression))
+        unsure = any(
+            isinstance(node, _UNSURE) and not (isinstance(node, ast.Lambda) and name not in self._named(node))
+            for node in ast.walk(expression)
+        )
         try:
             after = None if unsure else self._after(name, calls)
         except Rejected:
@@ -215,8 +225,17 @@ class Objects:
         self._names.bind([(name + _CHANGED, changed or ast.Constant(None))], is_inlined=True)
 
 
-def setting(target: ast.expr, value: ast.expr | None) -> ast.Call | None:
-    """`c.size = 3`, `m[0] = 3` as the call of a method; None for another target."""
+def changing(statement: ast.stmt) -> ast.Call | None:
+    """`c.size = 3`, `m[0] = 3`, `del m[0]` as the call of a method; None for another statement."""
+    match statement:
+        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=value):
+            return _setting(target, value)
+        case ast.Delete(targets=[ast.Subscript(value=ast.Name() as owner, slice=at)]) if not isinstance(at, ast.Slice):
+            return ast.Call(ast.Attribute(owner, "__delitem__", ast.Load()), [at], [])
+    return None
+
+
+def _setting(target: ast.expr, value: ast.expr | None) -> ast.Call | None:
     match target:
         case ast.Attribute(value=ast.Name() as owner, attr=name) if value is not None:
             return ast.Call(ast.Attribute(owner, "__setattr__", ast.Load()), [ast.Constant(name), value], [])

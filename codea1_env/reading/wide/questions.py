@@ -6,7 +6,7 @@
     (lambda it: [it.up(), it][-1])(Counter(5)).up()      likewise, on an object that was called before
     (lambda it: [sort(it), it][-1])([3, 1])              an argument, after the call
     asyncio.run(f(x))
-    Vector(1, 2) + Vector(3, 4), abs(Vector(3, 4)), Matrix(rows)[0, 1]       operators of the class's own
+    Vector(1, 2) + Vector(3, 4), abs(Vector(3, 4)), Matrix(rows)[0, 1], 3 in Bag([3])       operators of the class's own
     Library([Book("Emma")]), paint(Color.RED)            other names of the program, which begin with a capital
 
 A question goes to the program as a text, as an argument does that is code, and is evaluated there. So it may be only
@@ -63,17 +63,19 @@ def is_operation(node: ast.expr, entry_point: str) -> bool:
         case ast.Subscript(slice=ast.Constant(value="raises" | "message")):  # of what stands for an exception
             return False
         case ast.Subscript(value=value) | ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Invert(), operand=value):
-            return _is_object(value, entry_point)
+            return is_object(value, entry_point)
         case ast.Attribute(value=ast.Name(id=name)):  # the class's own
             return is_of_class(entry_point) and name == entry_point
         case ast.BinOp(left=left, right=right):
-            return _is_object(left, entry_point) or _is_object(right, entry_point)
+            return is_object(left, entry_point) or is_object(right, entry_point)
+        case ast.Compare(ops=[ast.In()], comparators=[right]):
+            return is_of_class(entry_point) and is_made(right, entry_point)
         case ast.Call(func=ast.Name(id=name), args=[value], keywords=[]):
-            return name in _ASKING and _is_object(value, entry_point)
+            return name in _ASKING and is_object(value, entry_point)
     return False
 
 
-def _is_object(node: ast.expr, entry_point: str) -> bool:
+def is_object(node: ast.expr, entry_point: str) -> bool:
     """Whether it is an object of the class, or what an operator makes of one."""
     return is_made(node, entry_point) or (isinstance(node, ast.BinOp | ast.UnaryOp) and is_operation(node, entry_point))
 
@@ -97,6 +99,14 @@ def member(node: ast.AST) -> str:
         case ast.Attribute(value=ast.Name(id=owner), attr=name) if _is_of_program(owner) and not name.startswith("_"):
             return name
     return ""
+
+
+def is_of_member(node: ast.expr, entry_point: str) -> bool:
+    """Whether it may be the name or the value of a member of an Enum: one that is a text, too, has no other data."""
+    match node:
+        case ast.Attribute(value=ast.Call() | ast.Attribute() as value, attr="name" | "value"):
+            return _is_rooted(value, entry_point)
+    return False
 
 
 def is_set(node: ast.Attribute) -> bool:
@@ -239,6 +249,13 @@ def _is_it(node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id == IT
 
 
+def _is_of_it(node: ast.expr) -> bool:
+    """IT, or what is called of it."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        node = node.func.value
+    return _is_it(node)
+
+
 def _is_rooted(node: ast.expr, entry_point: str) -> bool:
     """Whether calls and attributes lead from the entry point to it."""
     while not grammar.is_call(node, entry_point) and not _is_history(node):
@@ -268,6 +285,8 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         _check_history(node, entry_point, is_inside)  # type: ignore[arg-type]
     elif is_operation(node, entry_point) and not isinstance(node, ast.Attribute):
         _check_operation(node, entry_point, is_inside)
+    elif is_of_member(node, entry_point) and not is_of_class(entry_point):
+        _check(node.value, entry_point, is_inside)  # type: ignore[attr-defined]  # an Attribute
     elif isinstance(node, ast.Attribute):
         is_own = is_inside and _is_it(node.value) and node.attr in _CHANGING
         if (node.attr.startswith(("_", "format")) and not is_own) or not is_of_class(entry_point):
@@ -297,7 +316,7 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
 def _check_operation(node: ast.expr, entry_point: str, is_inside: bool) -> None:
     parts = node.args if isinstance(node, ast.Call) else list(ast.iter_child_nodes(node))
     for part in parts:
-        if isinstance(part, ast.expr) and _is_object(part, entry_point):
+        if isinstance(part, ast.expr) and is_object(part, entry_point):
             _check(part, entry_point, is_inside)
         elif isinstance(part, ast.expr):
             _check_part(part, entry_point, is_inside)
@@ -330,7 +349,7 @@ def _check_arguments(call: ast.Call, entry_point: str, is_inside: bool) -> None:
 
 def _check_part(node: ast.expr, entry_point: str, is_inside: bool) -> None:
     """An argument: code, an answer of the entry point, or something made of such."""
-    if (is_inside and _is_it(node)) or is_question(node, entry_point) or grammar.is_call(node, entry_point):
+    if (is_inside and _is_of_it(node)) or is_question(node, entry_point) or grammar.is_call(node, entry_point):
         _check(node, entry_point, is_inside)
         return
     is_whole = not grammar.mentions(node, entry_point) and not (is_inside and grammar.mentions(node, IT))

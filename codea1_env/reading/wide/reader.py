@@ -32,11 +32,11 @@ from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, know
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
-from codea1_env.reading.wide.displays import Simplified, table
+from codea1_env.reading.wide.displays import Simplified, is_simpler, table
 from codea1_env.reading.wide.exceptions import RAISING, Said, TryStatement, condition_of_exception, said_of, tried
 from codea1_env.reading.wide.expanding import Expanded, Replaced, bound_in, copied, parts
 from codea1_env.reading.wide.fixtures import Fixtures, is_fixture, name_of, rows_of, with_setup
-from codea1_env.reading.wide.objects import Objects, TakenItems, is_drawn, is_next, setting
+from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, IMPORTED, read_condition
 from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, unpacked, waiting
@@ -211,6 +211,10 @@ class WideReader:
             if isinstance(statement.value, ast.Call) and _dotted(statement.value.func) in _SKIPPING:
                 return "return"
             self._expression(statement, source)
+        elif (asked := changing(statement)) is not None:
+            self._objects.follow(asked)
+            with self._objects.kept(self._objects.named_in(asked.func)):
+                self._names.forget(statement)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
             self._assign(statement)
         elif isinstance(statement, ast.FunctionDef):
@@ -272,7 +276,7 @@ class WideReader:
     def _inlined(self, expression: ast.expr) -> ast.expr:
         """The expression with names in place and elements taken out of displays. Raises Rejected."""
         known = self._names.inlined(expression)
-        if not any(isinstance(node, ast.Subscript | ast.Starred) for node in ast.walk(known)):
+        if not any(is_simpler(node) for node in ast.walk(known)):
             return known
         try:
             return Simplified().visit(known)  # type: ignore[no-any-return]  # an expression stays one
@@ -323,11 +327,6 @@ class WideReader:
 
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-        if len(targets) == 1 and (asked := setting(targets[0], statement.value)) is not None:
-            self._objects.follow(asked)
-            with self._objects.kept(self._objects.named_in(targets[0])):
-                self._names.forget(statement)
-            return
         value = written = made = self._made_by(statement.value)
         is_known = value is not statement.value
         if value is not None and not is_known:
@@ -604,6 +603,7 @@ class WideReader:
         try:
             if not isinstance(expects, ast.Call):
                 raise Rejected(Reason.EXPECTS_EXCEPTION)
+            body = None if body is None else self._objects.as_set(body)
             condition = condition_of_exception(expects, name_of(expects.func), body)
         except Rejected as error:
             self._keep(rejected(source, error.reason))

@@ -33,7 +33,7 @@ FUNCTIONS = frozenset(
 METHODS: Mapping[str, int] = {
     "lower": 0, "upper": 0, "strip": 0, "keys": 0, "values": 0, "items": 0, "isdigit": 0, "startswith": 1,
     "endswith": 1, "count": 1, "split": 0, "tolist": 0, "isoformat": 0, "weekday": 0, "isoweekday": 0,
-    "total_seconds": 0, "date": 0, "most_common": 1,
+    "total_seconds": 0, "date": 0, "most_common": 1, "_asdict": 0,
 }  # fmt: skip
 """Methods of strings, lists, dicts, arrays and times that a relation may call, with how many constants each takes."""
 TYPES = frozenset(

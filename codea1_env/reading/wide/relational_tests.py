@@ -275,7 +275,9 @@ class _Terms:
             return self._subscript(node, room - 1)
         if type(node) is ast.Attribute and questions.is_set(node):
             raise Rejected(Reason.NOT_ENTRY_POINT)
-        if type(node) is ast.Attribute and questions.is_made(node.value, self._entry_point):
+        if questions.is_of_member(node, self._entry_point) or (
+            type(node) is ast.Attribute and questions.is_object(node.value, self._entry_point)
+        ):
             return self._question(node)
         if type(node) is ast.Attribute and not node.attr.startswith("_"):
             return Relation("attribute", (self.of(node.value, room - 1), self._text(repr(node.attr))))
@@ -452,6 +454,8 @@ class _Terms:
             left, right = right, left
         if name in ("is", "isnot") and not _is_singleton(right):
             raise Rejected(Reason.OPERATOR)  # identity is no property of data
+        if name == "notin" and questions.is_operation(ast.Compare(left, [ast.In()], [right]), self._entry_point):
+            return Relation("not", (self._question(ast.Compare(left, [ast.In()], [right])),))
         sides = [self.of(left, room), self.of(right, room)]
         if name not in ("in", "notin"):
             sides = [Relation("set", (side,)) if side.operator in ("keys", "items") else side for side in sides]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from codea1_env.reading.pure_expressions import known_name
 from codea1_env.reading.steps import Steps, steps_of
 
 LEAVES = ("", "continue", "break", "return")
@@ -151,23 +152,42 @@ def as_code(node: ast.FunctionDef) -> ast.Lambda | None:
 
 
 class _Waiting(ast.NodeTransformer):
-    """Writes asynchronous test functions as plain ones."""
+    """Writes asynchronous functions as plain ones. `own`: the names of those of the suite's module."""
+
+    def __init__(self, own: frozenset[str]) -> None:
+        self._own = own
+
+    def _is_own(self, node: ast.expr) -> bool:
+        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self._own
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        if not node.name.startswith("test"):
-            return node
         decorators = [each for each in node.decorator_list if ast.unparse(each) not in _WAITED_FOR]
         made = ast.FunctionDef(node.name, node.args, node.body, decorators, node.returns)
         return self.generic_visit(ast.copy_location(made, node))
 
     def visit_Await(self, node: ast.Await) -> ast.AST:
+        return self.visit(self._run(node.value))  # type: ignore[no-any-return]  # an expression
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        is_run = len(node.args) == 1 and known_name(node.func) == "asyncio.run"
+        return self.generic_visit(node.args[0] if is_run and self._is_own(node.args[0]) else node)
+
+    def _run(self, node: ast.expr) -> ast.expr:
+        """`asyncio.run` of it; of each where they are gathered."""
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="gather"), args=given, keywords=[]):
+                match given:
+                    case [ast.Starred(value=ast.ListComp() | ast.GeneratorExp() as made)]:
+                        return ast.ListComp(self._run(made.elt), made.generators)
+                return ast.List([*map(self._run, given)], ast.Load())
         run = ast.Attribute(ast.Name("asyncio", ast.Load()), "run", ast.Load())
-        return self.generic_visit(ast.copy_location(ast.Call(run, [node.value], []), node))
+        return node if self._is_own(node) else ast.copy_location(ast.Call(run, [node], []), node)
 
 
 _WAITED_FOR = ("pytest.mark.asyncio", "pytest.mark.anyio", "pytest.mark.asyncio()")
 
 
 def waiting(module: ast.Module) -> ast.Module:
-    """With plain test functions in the place of asynchronous ones: `await f(x)` is `asyncio.run(f(x))` there."""
-    return _Waiting().visit(module)  # type: ignore[no-any-return]  # a module stays one
+    """With plain functions in the place of asynchronous ones: `await f(x)` is `asyncio.run(f(x))` there."""
+    own = frozenset(each.name for each in module.body if isinstance(each, ast.AsyncFunctionDef))
+    return _Waiting(own).visit(module)  # type: ignore[no-any-return]  # a module stays one

@@ -165,8 +165,8 @@ def attribute_of(value: Any, name: str) -> Any:
 
 
 def _imported(name: str, *given: Any) -> Any:
-    """What `datetime.strptime` and methods of arrays import by the builtins of who calls them, and nothing else."""
-    if name != "_strptime" and name.partition(".")[0] not in PACKAGES:
+    """What methods of times and of arrays import by the builtins of who calls them, and nothing else."""
+    if name not in ("_strptime", "time") and name.partition(".")[0] not in PACKAGES:
         raise ImportError(name)
     return __import__(name, *given)
 

@@ -111,7 +111,8 @@ class Reading:
         self._room.append(0)  # one more level
         try:
             attributes = [[name, tree] for name, tree in self._attributes(value, bases) if not holds_opaque(tree)]
-            items, end = self.listed(value) if _defines(bases, "__iter__") else (None, "")
+            goes_on = _defines(bases, "__iter__") and not _is_member(bases)  # a member of a Flag has itself as an item
+            items, end = self.listed(value) if goes_on else (None, "")
         finally:
             self._room.pop()
         return {"v": ["object", str(bases[0].__name__)[:64], attributes, items, end]}
@@ -124,7 +125,7 @@ class Reading:
                     names[name] = None
         with contextlib.suppress(AttributeError):  # one with slots alone
             names |= dict.fromkeys(object.__getattribute__(value, "__dict__"))
-        if any(base.__module__ == "enum" and base.__name__ == "Enum" for base in bases):
+        if _is_member(bases):
             names = {"name": None, "value": None}
         public = [name for name in names if type(name) is str and not name.startswith("_")]
         asked: list[tuple[str, Callable[[], Any]]] = [
@@ -142,6 +143,10 @@ class Reading:
             except Exception:  # an attribute that raises is one that nobody can claim a thing about
                 continue
             yield name, self.tree(found)
+
+
+def _is_member(bases: tuple[type, ...]) -> bool:
+    return any(base.__module__ == "enum" and base.__name__ == "Enum" for base in bases)
 
 
 def further(value: Any, kind: type, reading: Reading) -> Any:

@@ -129,7 +129,6 @@ def test_a_script_that_is_indented_as_a_whole_is_read() -> None:
         ("class TestF:\n    def setUp(self):\n        self.x = 1\n    def test_f(self):\n        assert f(self.y) == 1",
          "attribute", 1),
         ("class Helper:\n    def f(self):\n        assert f(1) == 1", "class", 1),
-        ("async def helper():\n    assert f(1) == 1", "block", 1),
         ("def check(candidate:", "the script does not parse: syntax", 1),
     ],
 )  # fmt: skip

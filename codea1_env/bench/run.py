@@ -32,7 +32,7 @@ from codea1_env.training.models.base import base_model
 from codea1_env.training.models.chat import Prompter, chat_of
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.process import prepare_process
-from codea1_env.training.run.held_out import Gauge
+from codea1_env.training.run.gauge import Gauge
 from codea1_env.training.run.provenance import changed, this_start, weights_hash
 
 Say = Callable[[str], object]

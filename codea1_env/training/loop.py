@@ -41,7 +41,8 @@ from codea1_env.training.round.rounds import (
 from codea1_env.training.round.rules import RoundRules
 from codea1_env.training.round.written_tests import WrittenSuite, write_suites
 from codea1_env.training.run.checkpoints import forget_old, mark_complete
-from codea1_env.training.run.held_out import Gauge, MeasuredSeats
+from codea1_env.training.run.gauge import Gauge
+from codea1_env.training.run.held_out import MeasuredSeats
 from codea1_env.training.run.journal import RunJournal
 from codea1_env.training.run.run_dir import QUESTIONS, Run
 from codea1_env.training.samples import Sample

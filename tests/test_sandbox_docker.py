@@ -68,6 +68,14 @@ def sandbox(engine: Any) -> Iterator[DockerSandbox]:
         yield shared
 
 
+def test_what_runs_inside_needs_nothing_but_the_standard_library(tmp_path: Path) -> None:
+    for path, content in image_module.sources().items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    started = f"import sys; sys.path.append({str(tmp_path)!r}); from codea1_env.sandbox.driver import main"
+    subprocess.run([sys.executable, "-I", "-S", "-c", started], check=True)
+
+
 def containers(engine: Any, pid: int | None = None) -> list[str]:
     """Ids of the containers of one process, this one by default."""
     label = f"{OWNER_LABEL}={owner_identity(os.getpid() if pid is None else pid)}"

@@ -31,6 +31,8 @@ BASE_IMAGE = "codea1-sandbox-base:bookworm"
 _PACKAGE = Path(__file__).parents[2]
 _OUTSIDE = {"doctor.py", "self_test.py", "self_test_programs.py"}
 """The sandbox's modules that stay on the trusted side, as this directory does."""
+_NEEDED = ("checks.py", "class_paths.py", "closing.py", "errors.py", "extras.py")
+"""The modules beside the sandbox that its own import."""
 _LEFT_OUT = ("./dev/", "./proc/", "./sys/", "./var/cache/", "./var/lib/apt/", "./usr/share/doc/", "./usr/share/man/",
              "./usr/share/locale/")  # fmt: skip
 _BUILD_TIMEOUT_S = 1800
@@ -45,7 +47,7 @@ def sources() -> dict[str, bytes]:
     """
     sandbox = _PACKAGE / "sandbox"
     inside = [path for path in sandbox.glob("*.py") if path.name not in _OUTSIDE] + [*(sandbox / "inside").glob("*.py")]
-    chosen = sorted([*(_PACKAGE / name for name in ("closing.py", "errors.py", "extras.py")), *inside])
+    chosen = sorted([*(_PACKAGE / name for name in _NEEDED), *inside])
     return {path.relative_to(_PACKAGE.parent).as_posix(): path.read_bytes() for path in chosen}
 
 

@@ -433,6 +433,8 @@ def test_a_function_of_the_suites_own_hides_pythons(fidelity: Fidelity) -> None:
             "t = {1: 2}\nfor a, b in t.items():\n    assert f(a) == b\nassert f(3) == t\n",
             ["f(1) == 2", "f(3) == {1: 2}"],
         ),
+        ("t = {1: [2]}\nfor a in t.values():\n    a.append(3)\nassert f(3) == t\n", ["<forbidden_name>"]),
+        ("t = {1: [2]}\nnext(iter(t.values())).append(3)\nassert f(3) == t\n", ["<forbidden_name>"]),
         ('assert f("""a\n   \nb""") == 1\n', [r"f('a\n   \nb') == 1"]),
         ('    assert f("""a\n   \n    b""") == 1\n', [r"f('a\n   \nb') == 1"]),
         (

@@ -29,9 +29,7 @@ CHANGING = frozenset(
     "popleft remove reverse rotate setdefault sort symmetric_difference_update update".split()
 )
 """Methods that change their list, dict, set or deque."""
-
 _VIEWS = frozenset(("items", "keys", "values"))
-"""Methods that change no object."""
 _WORD = re.compile(r"[^\W\d]\w*")
 _SHADOWED = ast.Name("__shadowed__", ast.Load())
 _NO_SOLUTIONS = sys.stdlib_module_names | frozenset(
@@ -61,8 +59,8 @@ class _Rebinding(NamedTuple):
     """A name that gets another value."""
 
     name: str
-    is_by_method: bool = False
-    """By a method of the object itself, which may be a new one (`_is_new_object`)."""
+    method: str = ""
+    """Of the object itself, by which it changes (`_stays`); empty: by anything else."""
 
 
 class _Scope:
@@ -233,7 +231,7 @@ class SuiteNames:
             self._changes[key] = frozenset(found_in(node))
         self._steps.take(1 + len(self._changes[key]))
         for change in self._changes[key]:
-            if not (change.is_by_method and self._is_new_object(change.name)):
+            if not (change.method and self._stays(change.name, change.method)):
                 self._remembered.forget(change.name)
 
     def _bound_in(self, statement: ast.AST) -> Iterator[_Rebinding]:
@@ -243,8 +241,8 @@ class SuiteNames:
             self._steps.take()
             if isinstance(node, ast.alias):
                 yield _Rebinding((node.asname or node.name).split(".")[0])
-            elif isinstance(node, ast.Attribute) and node.attr not in _VIEWS:  # x.append(1), x[0].append(1)
-                yield from _of_object(node.value, followed, isinstance(node.ctx, ast.Load))
+            elif isinstance(node, ast.Attribute):  # x.append(1), x[0].append(1)
+                yield from _of_object(node.value, followed, node.attr if isinstance(node.ctx, ast.Load) else "")
             elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
                 yield _Rebinding(name)
             elif not isinstance(getattr(node, "ctx", None), ast.Load):
@@ -260,7 +258,7 @@ class SuiteNames:
             if isinstance(node, ast.NamedExpr):
                 yield from _of_object(node.target, followed)
             elif isinstance(called, ast.Attribute) and called.attr in CHANGING:
-                yield from _of_object(called.value, followed, isinstance(called.ctx, ast.Load))
+                yield from _of_object(called.value, followed, called.attr)
 
     def occurs_in(self, text: str) -> bool:
         """Whether a text has any remembered name in it."""
@@ -276,12 +274,15 @@ class SuiteNames:
         known = self._remembered.get(name)
         return known is not None and known.attributes is None
 
-    def _is_new_object(self, name: str) -> bool:
-        """Whether a name stands for `Solution()`, where the entry point is a method of it: every call has an object of
-        its own, and a method that is named `reverse` changes no list."""
+    def _stays(self, name: str, method: str) -> bool:
+        """Whether what a name stands for is no other after a method of it. It is where it stands for `Solution()` and
+        the entry point is a method of that: every call has an object of its own, and a method that is named `reverse`
+        changes no list. And where it is a dict of constants, which cannot be changed through a view."""
         known = self._remembered.get(name)
         if known is None or known.attributes is not None:
             return known is not None  # a module's function is named so
+        if isinstance(known.node, ast.Dict) and method in _VIEWS:
+            return all(isinstance(value, ast.Constant) for value in known.node.values)
         made = known.node.func if self._owner and isinstance(known.node, ast.Call) else None
         return isinstance(made, ast.Name) and made.id == self._owner
 
@@ -306,14 +307,14 @@ def _of_attributes(attributes: Mapping[str, _Remembered]) -> _Remembered:
     return _Remembered(_SHADOWED, 0, 0, 0, attributes=attributes)
 
 
-def _of_object(node: ast.AST, followed: set[ast.AST], is_by_method: bool = False) -> Iterator[_Rebinding]:
+def _of_object(node: ast.AST, followed: set[ast.AST], method: str = "") -> Iterator[_Rebinding]:
     """The name of which this is a part. `followed`: the parts whose names are found already."""
-    is_by_method = is_by_method and isinstance(node, ast.Name)
+    is_whole = isinstance(node, ast.Name)
     while isinstance(node, ast.Subscript | ast.Attribute) and node not in followed:
         followed.add(node)
         node = node.value
     if isinstance(node, ast.Name):
-        yield _Rebinding(node.id, is_by_method)
+        yield _Rebinding(node.id, method if is_whole else "")
 
 
 class _Copy:

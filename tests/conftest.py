@@ -38,8 +38,6 @@ sys.dont_write_bytecode = False
 # What is imported and collected stays: to look through it for garbage takes a quarter of the time of collecting.
 gc.disable()
 
-# TRL loads wandb, for a second, wherever it is installed; here nobody reports to it but in a process of its own.
-sys.modules.setdefault("wandb", None)  # type: ignore[arg-type]  # an import of it fails
 
 # A Ray cluster of its own for every test that names none: what runs on this machine is another test's.
 os.environ.setdefault("RAY_ADDRESS", "local")

@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from test_sources_contests import APPS_CALL_ROW, APPS_ROW, CONTESTS_ROW, LIVE_CALL_ROW, LIVE_ROW
 
 import codea1_env
+from codea1_env.arena.tester_book import TesterBook
 from codea1_env.audit.result import read_result
 from codea1_env.discrete.pool import bundled_pools, read_pools, write_pools
 from codea1_env.errors import ConfigurationError, FormatError, PlayerError
@@ -46,7 +47,6 @@ from codea1_env.records.recording import Recorder, read_recording
 from codea1_env.report.runs_read import read_run
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox.inside.values import encode
-from codea1_env.training.round.past_opponents import TesterBook
 from codea1_env.training.run.checkpoints import UnusableCheckpoint, mark_complete, rounds_of
 from codea1_env.training.run.held_out import HiddenRecord
 from codea1_env.training.run.run_dir import Run

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codea1_env.arena.match import CodeScore, MatchScore, SuiteScore
+from codea1_env.arena.tester_book import Target, TesterBook
 from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.reading.responses import read_program
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Duel, JudgedReplay, JudgedTest, Status, Verdict
-from codea1_env.training.round.past_opponents import Target, TesterBook
 
 A, B, C = (f"def f(x):\n    return {i}\n" for i in range(3))
 

@@ -39,9 +39,9 @@ from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.responses import Program, Suite, read_suite
 from codea1_env.reading.test_case import TestCase
+from codea1_env.rewards.admission import refused_by
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Duel, Verdict
-from codea1_env.rewards.interfaces import refused_by
 from codea1_env.sandbox.protocol import JobResult, Outcome, OutcomeKind, Sandbox
 
 _log = logging.getLogger(__name__)

@@ -1,5 +1,5 @@
 """The classes that a reward configuration may name, and the data they receive: `TesterReward` pays suites,
-`CoderReward` pays programs, and `Accept` decides which programs may run, by their texts and before anything runs.
+`CoderReward` pays programs, and `Accept` decides which programs may run.
 
 Built-in ones are in `tester_rewards.py` and `coder_rewards.py`. Does not check what a subclass returns; its callers do.
 """
@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from codea1_env.checks import require
-from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.rewards.duel import Duel, JudgedReplay, Verdict
 from codea1_env.rewards.terms import RewardParts, SuiteTerms, weighed
 
@@ -128,27 +126,3 @@ class Accept(abc.ABC):
     def refuses(self, program: str, tree: ast.Module | None) -> str | None:
         """The rule by which the program may not run, in a few words that name it in records and metrics; None: it may.
         `tree`: the parsed program; None if it cannot be parsed here, as a very long or deep program that runs."""
-
-
-_MOST_WORDS = 200
-"""Characters of a rule: it is a name, not a report."""
-
-
-def refused_by(programs: Sequence[str], config: RewardConfig) -> list[str]:
-    """For each program the rule by which it may not run, empty where it may. Raises ConfigurationError where a stage of
-    one's own says something else."""
-    stage = config.accept_stage
-    if stage is None:
-        return [""] * len(programs)
-    rules = []
-    for program in programs:
-        try:
-            tree = parse(program)
-        except Unparsable:
-            tree = None
-        rule = stage.refuses(program, tree)
-        is_rule = rule is None or (isinstance(rule, str) and len(rule.strip()) > 0 and len(rule) <= _MOST_WORDS)
-        must = f"be None or the rule in at most {_MOST_WORDS} characters"
-        require(is_rule, f"what accept {config.accept!r} says of a program", must, rule)
-        rules.append(" ".join(rule.split()) if rule else "")
-    return rules

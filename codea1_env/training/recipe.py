@@ -41,8 +41,9 @@ from codea1_env.training.models.base import base_model
 from codea1_env.training.models.chat import fitting
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import engine_of
-from codea1_env.training.policies.arguments import require_optimizer, require_schedules
+from codea1_env.training.policies.arguments import require_schedules
 from codea1_env.training.policies.backend import open_backend
+from codea1_env.training.policies.optimizers import require_optimizer
 from codea1_env.training.process import prepare_process
 from codea1_env.training.round.questions import chooser_of
 from codea1_env.training.run.model_card import write_cards

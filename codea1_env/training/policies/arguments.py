@@ -1,14 +1,10 @@
-"""The section `grpo` and what a run decides, as TRL's GRPOConfig: what both policies read their numbers from. And the
-optimizer that a configuration names: AdamW with these arguments, or a class of one's own.
-"""
+"""The section `grpo` and what a run decides, as TRL's GRPOConfig: what both policies read their numbers from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from codea1_env.class_paths import is_class_path, load_class, require_taken
-from codea1_env.configuration.algorithm import Algorithm
+from codea1_env.class_paths import is_class_path
 from codea1_env.configuration.batches import SeatRows
 from codea1_env.configuration.placement import SEATS, trainer_arguments
 from codea1_env.configuration.presets import Preset
@@ -75,26 +71,3 @@ def require_schedules(preset: Preset) -> None:
             raise ConfigurationError(
                 f"grpo.lr_scheduler_kwargs must be what {kind} takes ({seat}), got {rest!r}: {error}"
             ) from None
-
-
-def own_optimizer(algorithm: Algorithm, parameters: Iterable[Any], rate: float) -> torch.optim.Optimizer | None:
-    """The optimizer of one's own; None where it is AdamW. Raises ConfigurationError."""
-    name = algorithm.optimizer
-    if not is_class_path(name):
-        return None
-    kind = load_class(name, torch.optim.Optimizer, "algorithm.optimizer", algorithm.path)
-    given, arguments = list(parameters), {"lr": rate, **algorithm.optimizer_args}
-    require_taken(kind, given, name="algorithm.optimizer_args", arguments=arguments)
-    try:
-        return kind(given, **arguments)
-    except (TypeError, ValueError) as error:
-        if kind.__module__.partition(".")[0] != "torch":  # an error of one's own has a traceback
-            raise
-        raise ConfigurationError(
-            f"algorithm.optimizer_args must be what {name} takes, got {dict(algorithm.optimizer_args)}: {error}"
-        ) from None
-
-
-def require_optimizer(algorithm: Algorithm) -> None:
-    """Raise ConfigurationError where the optimizer cannot be made."""
-    own_optimizer(algorithm, [torch.nn.Parameter(torch.zeros(1, 1))], rate=1e-6)

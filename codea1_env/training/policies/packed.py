@@ -28,7 +28,8 @@ from codea1_env.training.advantages import Advantages
 from codea1_env.training.losses import Loss, divergence, own_loss, require_finite
 from codea1_env.training.models.sampling import answers_of
 from codea1_env.training.models.shared_base import SeatModel, shared_base
-from codea1_env.training.policies.arguments import grpo_arguments, own_optimizer
+from codea1_env.training.policies.arguments import grpo_arguments
+from codea1_env.training.policies.optimizers import own_optimizer
 from codea1_env.training.policies.packed_loss import Clipped, Own, PackedRow, StepShape
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.run.checkpoints import STATE, as_configured

@@ -29,7 +29,8 @@ from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.training.advantages import Advantages
 from codea1_env.training.losses import Loss, LossBatch, own_loss, require_finite, value_of
 from codea1_env.training.models.sampling import answers_of
-from codea1_env.training.policies.arguments import grpo_arguments, own_optimizer
+from codea1_env.training.policies.arguments import grpo_arguments
+from codea1_env.training.policies.optimizers import own_optimizer
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.policies.vllm_colocated import after_building, before_building
 from codea1_env.training.run.checkpoints import as_configured

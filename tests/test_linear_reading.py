@@ -238,10 +238,11 @@ def test_a_value_of_too_many_items_is_unequal_before_it_is_built(
             assert not any(compares(checker, right, got.encode(), 1e-6) for checker in ("unordered", "close", "any-of"))
 
 
-@pytest.mark.parametrize("piece", ["_", "1e", "f ", "import ", '"', "'\\", '# "', "'''\\'"])
+@pytest.mark.parametrize("piece", ["_", "1e", "f ", "import ", "raise KeyError ", '"', "'\\", '# "', "'''\\'"])
 def test_no_regular_expression_goes_back_over_a_text(piece: str) -> None:
     """Their scans are not counted; over a megabyte, one that went back would take hours."""
     text = piece * ((1 << 20) // len(piece)) + "`"
     assert set(called_names([text])) <= {"f"}
     assert not zygote_kind(CallsJob(text, "f", ())).has_rare_modules
     assert not looks.Looks(text, compile("", "<program>", "exec")).names
+    assert looks._keeps_errors(f"{text} as e") == ("raise" in piece)

@@ -179,7 +179,7 @@ def installed(packages: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in packages if _places(name))
 
 
-@functools.cache
+@functools.lru_cache(1 << 10)  # programs choose what is asked
 def packages_with_needs(required: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
     """`required`, whatever it is, those of `wanted` that are installed, and what all these need, in one order: programs
     that import the same in the end are forked from one zygote."""

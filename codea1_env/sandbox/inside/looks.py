@@ -79,7 +79,9 @@ _TEXT = re.compile(
 not close ends with its line or the program, so that every attempt matches and each letter is read once."""
 _NUMBERS = frozenset("float complex inf infj Decimal Fraction statistics cmath".split())
 """What may make a number that is none, from infinite ones."""
-_RAISED = re.compile(r"\b(?:raise|except)\b(?![^\n:]* as )[^\n]*")
+_RAISED = re.compile(r"\b(?:raise|except)\b(?:([^\n:]* as )|[^\n]*)")
+"""What is only raised or caught; its group where that has a name. A match ends with its line or behind an ` as `, so
+that each letter is read twice at most."""
 _KEPT_ERROR = re.compile(rf"\b(?:{_EXCEPTIONS})\b|\bexcept\b")
 """Where what is only raised or caught is left out: one that is kept."""
 _VALUE = re.compile(r"\b(?:class|def)\s+\w+|\b([^\W\d]\w*)\b(?!\s*\()")
@@ -252,7 +254,7 @@ class Looks:
             or self._has_functions()
             or not self.names.isdisjoint(("object", "iter"))
             or any("nan" in text.lower() for text in [*self._texts, *self.names])
-            or _KEPT_ERROR.search(_RAISED.sub("", self._source)) is not None
+            or _keeps_errors(self._source)
         )
 
     def _has_functions(self) -> bool:
@@ -273,6 +275,10 @@ class Looks:
         if self.makes_sets:
             return not (shows_addresses or self._is_large) and self.names.isdisjoint(_NUMBERS)
         return not self._shows() or not (shows_addresses or _ATTRIBUTE.search(self._source))
+
+
+def _keeps_errors(source: str) -> bool:
+    return _KEPT_ERROR.search(_RAISED.sub(lambda found: found[0] if found[1] else "", source)) is not None
 
 
 def _without_text(match: "re.Match[str]") -> str:

@@ -107,7 +107,7 @@ _ATTRIBUTE = re.compile(r"\.\s*[^\W\d]\w*\b(?!\s*[\w(=.\[])")
 """One that is not called, so that it may be a method that is kept."""
 _SETTERS = frozenset(
     "update_wrapper wraps total_ordering dataclass runtime_checkable global_enum final abstractmethod no_type_check "
-    "override dataclass_transform".split()
+    "override dataclass_transform cached_property".split()
 )
 """What stores attributes of what it is given."""
 _hidden: "frozenset[str]" = frozenset()
@@ -160,9 +160,9 @@ class Looks:
         self.makes_sets = has_sets or not (_SETS.isdisjoint(self._operations) and _SET_NAMES.isdisjoint(self.names))
         self.catches = _CAUGHT in self._operations
         """Whether it may go on after memory or stack was exhausted, and so notice how much of it is left."""
-        self.stores = not (
-            self._operations.isdisjoint(_STORES) and self.names.isdisjoint(_SETTERS | {"__annotations__"})
-        )
+        self.sets = not self.names.isdisjoint(_SETTERS)
+        """Whether it may store attributes that it does not name."""
+        self.stores = self.sets or "__annotations__" in self.names or not self._operations.isdisjoint(_STORES)
         """Whether it stores attributes, of functions and classes, too."""
 
     def _read(self, part: types.CodeType, depth: int) -> None:

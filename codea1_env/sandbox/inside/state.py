@@ -30,6 +30,8 @@ millisecond or two then, and a process for each call would cost as much."""
 _CONSTANT: "frozenset[type]" = frozenset(
     (int, str, bytes, bool, float, complex, range, type(None), type(Ellipsis), type(NotImplemented), types.CodeType)
 )
+_EXACT: "frozenset[type]" = frozenset((int, str, bytes))
+"""Of these, whose equal objects are the same in every way."""
 _HEAP_TYPE = 1 << 9
 _flags, _mro, _namespace = (type.__dict__[name].__get__ for name in ("__flags__", "__mro__", "__dict__"))
 _frame = types.GeneratorType.__dict__["gi_frame"].__get__
@@ -70,8 +72,25 @@ _old: "frozenset[int]" = frozenset()
 _kept: "list[object]" = []
 _array: Any = None
 """numpy's type, where there is numpy."""
-_of_tops: "dict[str, list[types.ModuleType]]" = {}
-"""By the name of a package, it and the modules within it."""
+_of_tops: "dict[str, _Top]" = {}
+
+
+class _Top:
+    """A package and the modules within it, as they are before any program. A look goes by names: to touch a module, if
+    only to see what it is, costs each child a copy of its pages."""
+
+    def __init__(self) -> None:
+        self.holders: dict[str, list[dict[str, Any]]] = {}
+        """By a name, the namespaces that have it."""
+        self.modules: dict[str, dict[int, types.ModuleType]] = {}
+        """By the name of a module in them, and its identity."""
+
+    def add(self, namespace: "dict[str, Any]") -> None:
+        for name, value in namespace.items():
+            if type(value) is types.ModuleType:
+                self.modules.setdefault(name, {})[id(value)] = value
+            else:
+                self.holders.setdefault(name, []).append(namespace)
 
 
 def learn() -> None:
@@ -85,8 +104,9 @@ def learn() -> None:
     modules = [*sys.modules.values()]
     _kept[:] = [*modules, *map(vars, modules), *(value for module in modules for value in vars(module).values())]
     _old = frozenset(id(value) for value in _kept if type(value) not in _CONSTANT)
+    _of_tops.clear()
     for name, module in sys.modules.items():
-        _of_tops.setdefault(name.partition(".")[0], []).append(module)
+        _of_tops.setdefault(name.partition(".")[0], _Top()).add(vars(module))
 
 
 class Unseen(Exception):
@@ -110,13 +130,7 @@ class State:
         self._seen: list[tuple[Any, list[object], Sequence[object]]] = []
         """Of every object that may change, what it refers to and what else there is to see, both kept alive."""
         self._names = {name for name in code.names if name[:2] != "__"}
-        self._library = {
-            module.__name__: vars(module)
-            for top in self._tops()
-            for module in _of_tops.get(top, ())
-            if top in self._names or any(name in vars(module) for name in self._names)
-        }
-        """What the modules hold that it names, or something of."""
+        self._tops, self._spaces = self._reached()
         self._visited = {id(namespace)}
         self._flat = 0
         self._walk([part for name, part in namespace.items() if id(part) not in _old and name[:7] != looks.OURS])
@@ -133,19 +147,31 @@ class State:
         except (Unseen, MemoryError, RecursionError):
             return False
 
-    def _tops(self) -> "set[str]":
-        """The packages that the program imports, and those that it reaches by a name within them."""
+    def _reached(self) -> "tuple[set[str], list[dict[str, Any]]]":
+        """The packages that the program imports and those that it reaches by a name within them, and the namespaces of
+        such modules."""
         found: set[str] = set()
-        waiting = [*self._code.tops]
+        parts = [*self._namespace.values(), *map(sys.modules.get, self._code.imported)]
+        modules = {id(part): part for part in parts if type(part) is types.ModuleType}
+        waiting = {*self._code.tops}
         while waiting:
             top = waiting.pop()
-            inner = [
-                vars(module)[name] for module in _of_tops.get(top, ()) for name in self._names & vars(module).keys()
-            ]
             found.add(top)
-            tops = {part.__name__.partition(".")[0] for part in inner if type(part) is types.ModuleType}
-            waiting += tops - found
-        return found
+            inner = _of_tops[top].modules if top in _of_tops else {}
+            for name in self._names & inner.keys():
+                modules.update(inner[name])
+                waiting |= {module.__name__.partition(".")[0] for module in inner[name].values()} - found
+        return found, [*map(vars, modules.values())]
+
+    def _may_use(self, *modules: str) -> bool:
+        """Whether it reaches the package of one of them, and names that or something of the module."""
+        for module in modules:
+            top = module.partition(".")[0]
+            if top in self._tops and module in sys.modules:
+                held = vars(sys.modules[module])
+                if top in self._names or any(name in held for name in self._names):
+                    return True
+        return False
 
     def _of_process(self) -> "Iterator[Callable[[], object]]":
         """What is kept elsewhere."""
@@ -153,22 +179,27 @@ class State:
         yield lambda: len(sys.modules)
         for name in self._code.globals:  # what functions bind of the module's names
             yield lambda name=name: self._namespace.get(name, self)  # type: ignore[misc]
-        if not self._library.keys().isdisjoint(("random", "statistics")):
+        if self._code.stores:
+            for space in self._spaces:
+                yield lambda space=space: tuple([space.get(name, self) for name in self._code.names])  # type: ignore[misc]
+        if self._may_use("random", "statistics"):
             yield random.getstate
-        if not self._library.keys().isdisjoint(("decimal", "statistics", "fractions")):
+        if self._may_use("decimal", "statistics", "fractions"):
             yield lambda: repr(sys.modules["decimal"].getcontext())
-        if "numpy.random" in self._library:
-            yield lambda: repr([getattr(part, "tobytes", part.__repr__)() for part in numpy.random.get_state()])
-        if "numpy" in self._library:
+        if self._may_use("numpy.random"):
+            yield lambda: tuple([getattr(part, "tobytes", part.__repr__)() for part in numpy.random.get_state()])
+        if self._may_use("numpy"):
             yield lambda: repr((numpy.geterr(), numpy.get_printoptions()))
 
     def _of_library(self) -> "list[Any]":
         """Of the modules that are imported, what the program names and may change."""
         found: list[Any] = []
-        for held in self._library.values():
-            if self._code.stores:
-                self._note(held)
-            for value in [held[name] for name in self._names if name in held]:
+        for space in self._spaces if self._code.sets else ():
+            self._note(space)
+        for top in self._tops & _of_tops.keys():
+            holders = _of_tops[top].holders
+            held = [(space, name) for name in self._names for space in holders.get(name, ())]
+            for value in [space[name] for space, name in held if name in space]:
                 is_code = isinstance(value, (type, types.FunctionType))
                 found += [value] if self._code.stores or not is_code else []
                 if isinstance(value, type) and _flags(value) & _HEAP_TYPE:
@@ -232,6 +263,8 @@ def _is_equal(one: Any, other: Any) -> bool:
         return _are_equal(one, other)
     if kind is float or kind is complex:  # also the sign of what is no number
         return _doubles(one.real, one.imag) == _doubles(other.real, other.imag)
+    if kind in _EXACT:
+        return bool(one == other)
     return kind in _CONSTANT and repr(one) == repr(other)
 
 

@@ -76,6 +76,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
+class TrainingTests(pytest.Module):
+    """A file that is skipped, saying why, where training is not installed."""
+
+    def collect(self) -> Any:
+        pytest.importorskip("trl", reason="the extra `train` is not installed")
+        return super().collect()
+
+
+def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module | None:
+    trains = ("test_training", "test_policy_trl", "test_own_algorithm", "test_long_training")
+    return TrainingTests.from_parent(parent, path=module_path) if module_path.name.startswith(trains) else None
+
+
 @pytest.fixture(scope="module", autouse=True)
 def own_modules() -> Iterator[None]:
     """What one file of tests writes and imports, the next one in this process does not find under the same name."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("trl", reason="the extra `train` is not installed")
 pytest.importorskip("scipy", reason="the extra `solve` is not installed")
 
 ROOT = Path(__file__).parents[1]

@@ -10,11 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 import numpy as np
+import pytest
 import yaml
 from command_lines import ended
 from test_training_baselines import ON_ONE_BASE

@@ -11,11 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 import numpy as np
+import pytest
 import torch
 import training_runs as runs
 from datasets import Dataset

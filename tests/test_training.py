@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 import training_runs as runs
 
 from codea1_env import Arena, MistakeBook, SandboxError

@@ -7,9 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 from transformers import AutoTokenizer
 
 from codea1_env import Arena, ConfigurationError, TestCase, open_sandbox

@@ -7,9 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 import torch
 from training_runs import tiny
 from transformers import AutoTokenizer

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("trl", reason="the extra `train` is not installed")
 pytest.importorskip("ray", reason="the extra `ray` is not installed")
 
 import ray

@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
 from training_runs import ROOT, SEATS, TINY, logged_names, records, run_here

@@ -5,11 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 import fsspec
+import pytest
 from hdfs_server import serving
 from test_remote_copy import Breaking, clean, there
 from training_runs import assert_same_runs, fail_in_round, play_duel, run_here, without_evaluations

@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training_runs import logged_names
 

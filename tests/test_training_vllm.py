@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 import torch
 from training_runs import SEATS, play_duel, records, tiny, tiny_base, without_evaluations
 from trl import GRPOConfig

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("trl", reason="the extra `train` is not installed")
-
 import torch
 from training_runs import TINY, same_weights
 from transformers import AutoTokenizer, PreTrainedTokenizerFast

@@ -1,6 +1,7 @@
 """Presets and the command line: everything is checked before anything heavy is loaded, and errors say must and got."""
 
 import dataclasses
+import re
 import struct
 import sys
 from importlib.util import find_spec
@@ -59,12 +60,11 @@ def test_a_preset_of_the_paper_has_the_papers_values(name: str, size: str) -> No
 def test_the_write_ups_preset_has_the_numbers_of_its_training_loop_and_mini_says_how_it_differs() -> None:
     preset = load_preset("skill")
     assert (preset.round.programs, preset.round.suites, preset.round.attacked) == (4, 4, 1)
-    assert [preset.grpo.of(seat)["learning_rate"] for seat in ("coder", "tester")] == [1e-5, 1e-5]
-    assert [preset.grpo.tokens(seat) for seat in ("coder", "tester")] == [1024, 512]
+    learning = [(preset.grpo.of(seat)["learning_rate"], preset.grpo.tokens(seat)) for seat in ("coder", "tester")]
+    assert learning == [(1e-5, 1024), (1e-5, 512)]
     assert preset.book == dataclasses.replace(SKILL_BOOK, capacity=2000, admission=0.5)
     assert (preset.reward.tester_reward, preset.options.selection) == ("skill", "first")
-    own = RewardConfig(suite_size=MINI.reward.suite_size)
-    assert MINI.reward == own, "the paper's rewards, but K"
+    assert MINI.reward == RewardConfig(suite_size=MINI.reward.suite_size), "the paper's rewards, but K"
     assert len(MINI.differences) >= 4
     assert any("K = 4" in line for line in MINI.differences)
 
@@ -140,8 +140,7 @@ KEY = "a key must be one of .* got"
         ("options: {selection: all, tester_book: 1}", f"{ALL} opponents: latest .* got 'latest' and 1"),
         ("options: {selection: all, opponents: uniform}", f"{ALL} .* got 'uniform' and 0"),
         ("options: {selection: ahead}", "reward.coder_tests must be union with options.selection: ahead, .* got 'own'"),
-        ("{options: {validity_first_rounds: 3}, reward: {tester_reward: utrl}}",
-         "must be 0 unless reward.tester_reward is code-a1, .* got 3 with 'utrl'"),
+        ("{options: {validity_first_rounds: 3}, reward: {tester_reward: utrl}}", "0 unless .* code-a1, .* 3 with 'ut"),
         ("{options: {tester_book: 1}, reward: {oracle: majority}}", "oracle must be reference or golden .* 'majority'"),
         ("algorithm: {scale: null}", "scale must be one of group, batch, none, got None"),
         ("algorithm: {advantage: gae}", "advantage must be one of grpo, question, rae or module:Name, got 'gae'"),
@@ -152,30 +151,29 @@ KEY = "a key must be one of .* got"
         ("algorithm: {advantage: rae}", "scale must be none or batch with advantage: rae, .* got 'group'"),
         ("algorithm: {credit: test, advantage: question}", "test must come with advantage: grpo .* got 'question'"),
         ("algorithm: {estimator: grpo}", f"algorithm: {KEY} 'estimator'"),
-        ("placement: {coder: {gpus: 1}}", "placement: coder: a key must be one of"),
-        ("placement: {coder: {ranks: 5}}", r"coder.ranks \* updates must divide 64 .rows a round., got 5 \* 1"),
-        ("placement: {coder: {gpus_per_node: 2, ranks: 2, strategy: fsdp2}}",
-         "every_rounds must be 0 where a seat's model is sharded .coder: fsdp2., got 25"),
-        ("{options: {schedule: alternating}, placement: {coder: {gpus_per_node: 1, strategy: deepspeed}}}",
+        ("{placement: {coder: {gpus_per_node: 1, strategy: deepspeed}}, options: {schedule: alternating}}",
          "alternating must come with .* got deepspeed for the coder"),
-        ("{options: {opponents: uniform}, placement: {tester: {gpus_per_node: 1, strategy: fsdp2}}}",
+        ("{placement: {tester: {gpus_per_node: 1, strategy: fsdp2}}, options: {opponents: uniform}}",
          "must be latest where a seat is sharded .* fsdp2 for the tester"),
-        ("placement: {coder: {nodes: 0}}", r"nodes must be a whole number in \[1, 1024\], got 0"),
-        ("placement: {coder: {gpus_per_node: 2}}", "ranks must be one per GPU, 1 nodes . 2 = 2, got 1"),
-        ("placement: {coder: {nodes: 2, ranks: 3}}", r"ranks must be a multiple of nodes \(2\), got 3"),
-        ("placement: {coder: {strategy: zero}}", "strategy must be one of ddp, fsdp2, deepspeed, got 'zero'"),
-        ("placement: {coder: {strategy: fsdp2}}", "strategy must be ddp on the CPU"),
-        ("placement: {coder: {vllm: 'on'}}", "vllm must be one of off, colocate, server"),
-        ("placement: {coder: {tensor_parallel: 2}}", "tensor_parallel must be 1 where vLLM is not colocated"),
-        ("placement: {coder: {ranks: 4, vllm: colocate, tensor_parallel: 3}}",
-         r"must divide the ranks of a node \(4\), got 3"),
-        ("placement: {coder: {vllm: server, vllm_server: 'a:1'}}", "gpus_per_node must be at least 1 for vllm: server"),
-        ("placement: {coder: {gpus_per_node: 1, vllm: server}}", "vllm_server must be HOST:PORT for vllm: server"),
-        ("placement: {coder: {gpus_per_node: 1, vllm: server, vllm_server: host}}",
-         "vllm_server must be HOST:PORT, got 'host'"),
-        ("placement: {coder: {vllm_server: 'a:1'}}", "and empty otherwise, got 'a:1' for vllm: off"),
-        ("placement: {coder: {vllm_memory: .nan}}", "vllm_memory must be a number"),
-        ("placement: {coder: {memory_gb: -1}}", "memory_gb must be a number"),
+        *((f"placement: {{coder: {{{coder}}}}}", message) for coder, message in (
+            ("gpus: 1", "placement: coder: a key must be one of"),
+            ("ranks: 5", r"coder.ranks \* updates must divide 64 .rows a round., got 5 \* 1"),
+            ("gpus_per_node: 2, ranks: 2, strategy: fsdp2", "every_rounds must be 0 .* sharded .coder: fsdp2., got 25"),
+            ("nodes: 0", r"nodes must be a whole number in \[1, 1024\], got 0"),
+            ("gpus_per_node: 2", "ranks must be one per GPU, 1 nodes . 2 = 2, got 1"),
+            ("nodes: 2, ranks: 3", r"ranks must be a multiple of nodes \(2\), got 3"),
+            ("strategy: zero", "strategy must be one of ddp, fsdp2, deepspeed, got 'zero'"),
+            ("strategy: fsdp2", "strategy must be ddp on the CPU"),
+            ("vllm: 'on'", "vllm must be one of off, colocate, server"),
+            ("tensor_parallel: 2", "tensor_parallel must be 1 where vLLM is not colocated"),
+            ("ranks: 4, vllm: colocate, tensor_parallel: 3", r"must divide the ranks of a node \(4\), got 3"),
+            ("vllm: server, vllm_server: 'a:1'", "gpus_per_node must be at least 1 for vllm: server"),
+            ("gpus_per_node: 1, vllm: server", "vllm_server must be HOST:PORT for vllm: server"),
+            ("gpus_per_node: 1, vllm: server, vllm_server: host", "vllm_server must be HOST:PORT, got 'host'"),
+            ("vllm_server: 'a:1'", "and empty otherwise, got 'a:1' for vllm: off"),
+            ("vllm_memory: .nan", "vllm_memory must be a number"),
+            ("memory_gb: -1", "memory_gb must be a number"),
+        )),
     ],
 )  # fmt: skip
 def test_values_outside_their_range_and_unknown_keys_are_refused(overrides: str, message: str) -> None:
@@ -186,8 +184,8 @@ def test_values_outside_their_range_and_unknown_keys_are_refused(overrides: str,
 
 def test_a_config_file_overrides_the_preset_or_what_it_extends_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "plain.yaml").write_text("rounds: 7\nround: {suites: 8}\n")
-    changed = load_preset("mini", tmp_path / "plain.yaml")
-    assert changed == dataclasses.replace(MINI, rounds=7, round=dataclasses.replace(MINI.round, suites=8))
+    eight = dataclasses.replace(MINI, rounds=7, round=dataclasses.replace(MINI.round, suites=8))
+    assert load_preset("mini", tmp_path / "plain.yaml") == eight
     (tmp_path / "ours.yaml").write_text("extends: 7b\nround: {questions: 128}\n")
     (tmp_path / "mine.yaml").write_text("extends: ours.yaml\nround: {suites: 4}\nlora: {rank: 16}\n")
     seven = load_preset("7b")
@@ -201,15 +199,12 @@ def test_a_section_becomes_another_kind_only_where_the_file_says_so(tmp_path: Pa
     file = tmp_path / "mine.yaml"
     file.write_text("model: {pretrained: somewhere}\nproblems: {file: a.jsonl, held_out_file: b.jsonl}\n")
     changed = load_preset("mini", file)
-    assert changed.model == PretrainedModel("somewhere")
-    assert changed.problems == ProblemFiles("a.jsonl", "b.jsonl")
-    seven = load_preset("7b")
+    assert (changed.model, changed.problems) == (PretrainedModel("somewhere"), ProblemFiles("a.jsonl", "b.jsonl"))
     file.write_text("extends: 7b\nproblems: {train: 20}\n")  # not by the way: the run would train on something else
     with pytest.raises(ConfigurationError, match=r"problems: a key must be one of \['file', .*, got 'train'"):
         load_preset(None, file)
-    small = MINI.to_dict()
-    small = {name: small[name] for name in ("model", "round", "grpo")}
-    assert preset_from_dict(small, seven).model == MINI.model
+    small = {name: MINI.to_dict()[name] for name in ("model", "round", "grpo")}
+    assert preset_from_dict(small, load_preset("7b")).model == MINI.model
 
 
 NO_FILE = "mine.yaml must be a mapping|config must be a readable YAML file, got .*mine.yaml"
@@ -257,8 +252,7 @@ def test_arguments_override_the_mini_preset_and_a_runs_own(tmp_path: Path, monke
 
 
 BAD_ARGUMENTS = {
-    "--preset tiny": "preset must be one of mini, smoke, 0.5b, 0.5b-fineprint, 0.5b-smoke, 1.5b, 3b, 7b, bands, demo, "
-    "shift, skill, got tiny",
+    "--preset tiny": f"preset must be one of {', '.join(preset_names())}, got tiny",
     "--preset smoek": "skill, got smoek; did you mean smoke?",
     "--rounds 0": "--rounds must be a whole number in [1, 1000000], got 0",
     "--rounds many": "--rounds must be a whole number in [1, 1000000], got many",
@@ -298,35 +292,28 @@ def test_a_bad_argument_ends_in_one_line(argv: str, more: str, capsys: Any, monk
 
 @pytest.mark.parametrize("preset", ["0.5b-smoke", "1.5b"], ids=["packed", "trl"])
 def test_a_model_that_cannot_be_trained_is_told(preset: str, tmp_path: Path, capsys: Any) -> None:
-    for directory in ("empty", "bare"):
-        (tmp_path / directory).mkdir()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "config.json").write_text('{"model_type": "qwen2"}')
     (tmp_path / "text.gguf").write_text("no model")
-    for name, why in (
-        ("none", "be a directory"),
-        ("empty", "hold a config.json, got none in"),
-        ("text.gguf", "be a directory"),
-        ("bare", "have a chat template"),
-    ):
+    whys = {"none": "be a directory", "empty": "hold a config.json, got none in", "text.gguf": "be a directory"}
+    for name, why in (whys | {"bare": "have a chat template"}).items():
         said = ended(capsys, "--preset", preset, "--model", str(tmp_path / name))
         assert f"--model must {why}" in said.splitlines()[-1]
 
 
+UNREAD = "have whole files of weights, got {}/model.safetensors"
+BAD_WEIGHTS = {
+    **dict.fromkeys((b"no model", b"", b"\2\0\0\0\0\0\0\0[]"), f"{UNREAD}: its header cannot be read"),
+    b"\2\0\0\0\0\0\0\0{}cut": f"{UNREAD} of 13 bytes, whose header says 10",
+    None: "hold its weights, model.safetensors or model.safetensors.index.json, got neither in {}",
+    b"\2\0\0\0\0\0\0\0{}": "have max_position_embeddings for the coder's prompt and response, .* got 512 in {}/config",
+}
+
+
 @pytest.mark.parametrize("more", [[], ["--dry-run"]], ids=["run", "plan"])
-@pytest.mark.parametrize(
-    ("weights", "why"),
-    [
-        (b"no model", "files of weights, got {}/model.safetensors: its header cannot be read"),
-        (b"", "files of weights, got {}/model.safetensors: its header cannot be read"),
-        (b"\2\0\0\0\0\0\0\0[]", "files of weights, got {}/model.safetensors: its header cannot be read"),
-        (b"\2\0\0\0\0\0\0\0{}cut", "files of weights, got {}/model.safetensors of 13 bytes, whose header says 10"),
-        (None, "its weights, model.safetensors or model.safetensors.index.json, got neither in {}"),
-        (b"\2\0\0\0\0\0\0\0{}", "got 512 in {}/config.json"),
-    ],
-)  # fmt: skip
-def test_a_model_that_is_not_whole_or_has_too_few_positions_is_told_from_its_files(
-    more: list[str], weights: bytes | None, why: str, tmp_path: Path, capsys: Any
-) -> None:
+@pytest.mark.parametrize("weights", BAD_WEIGHTS)
+def test_a_model_that_is_not_whole_or_too_short_is_told(more: Any, weights: Any, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "qwen2", "max_position_embeddings": 512}')
     (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
     if weights is not None:
@@ -334,10 +321,7 @@ def test_a_model_that_is_not_whole_or_has_too_few_positions_is_told_from_its_fil
     elif more:
         pytest.skip("a plan may be made before the weights are there")
     said = ended(capsys, "--preset", "0.5b-smoke", "--model", str(tmp_path), *more)
-    assert "--model must h" in said
-    assert why.format(tmp_path) in said
-    if "got 512" in why:
-        assert "--model must have max_position_embeddings for the coder's prompt and response, " in said
+    assert re.search(f"--model must {BAD_WEIGHTS[weights].format(tmp_path)}", said)
 
 
 def test_a_gguf_file_is_planned_without_its_package(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
@@ -354,14 +338,13 @@ def test_a_gguf_file_is_planned_without_its_package(tmp_path: Path, capsys: Any,
     body += b"".join(text(f"qwen2.{name}") + struct.pack("<II", 4, value) for name, value in numbers.items())
     body += text("tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, len(tokens)) + b"".join(tokens)
     body += text("token_embd.weight") + struct.pack("<IQQIQ", 2, 896, 151_936, 0, 0)
-    file = tmp_path / "tiny.gguf"
-    file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1, len(texts) + len(numbers) + 1) + body)
+    file, problems = str(tmp_path / "tiny.gguf"), str(tmp_path / "problems.jsonl")
+    Path(file).write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 1, len(texts) + len(numbers) + 1) + body)
     monkeypatch.setitem(sys.modules, "gguf", None)
-    said = ended(capsys, "--preset", "0.5b", "--dry-run", "--model", str(file), status=0)
+    said = ended(capsys, "--preset", "0.5b", "--dry-run", "--model", file, status=0)
     assert f"model      {file}, 494,032,768 weights" in said
-    write_problems(tmp_path / "problems.jsonl", bundled_problems())
-    argv = ["--preset", "0.5b-smoke", "--model", str(file), "--problems", str(tmp_path / "problems.jsonl")]
-    said = ended(capsys, *argv)
+    write_problems(Path(problems), bundled_problems())
+    said = ended(capsys, "--preset", "0.5b-smoke", "--model", file, "--problems", problems)
     assert f"{file} needs the extra `gguf`, got none: pip install" in said
 
 
@@ -380,12 +363,8 @@ def test_an_argument_for_both_seats_replaces_what_a_single_one_had_and_generatio
     assert [both.of(seat)["learning_rate"] for seat in each] == [1e-3, 1e-3]
     assert [both.of(seat)["beta"] for seat in each] == [0.001, 0.0]
     assert [both.of(seat)["max_completion_length"] for seat in (*each, "player")] == [40, 24, 40]
-    cases: list[tuple[dict[str, Any], tuple[int, int]]] = [
-        (single, (6, 6)),
-        ({"tester": single}, (MINI.round.programs, 6)),
-        (single | {"coder": {"num_generations": 2, "beta": 0.5}}, (2, 6)),
-    ]
-    for grpo, sizes in cases:
+    both_ways: dict[str, Any] = single | {"coder": {"num_generations": 2, "beta": 0.5}}
+    for grpo, sizes in ((single, (6, 6)), ({"tester": single}, (MINI.round.programs, 6)), (both_ways, (2, 6))):
         preset = preset_from_dict({"grpo": grpo, "round": {"questions": 8}}, MINI)
         assert (preset.round.programs, preset.round.suites) == sizes
         assert "num_generations" not in preset.grpo.of("coder")
@@ -396,32 +375,28 @@ def test_any_other_argument_of_trl_needs_no_code() -> None:
     pytest.importorskip("trl", reason="the extra `train` is not installed")
     given = {"top_entropy_quantile": 0.5, "tester": {"sapo_temperature_pos": 1.5}, "delta": None}
     preset = preset_from_dict({"grpo": given}, MINI)
-    assert preset.grpo.of("coder")["top_entropy_quantile"] == 0.5
-    assert preset.grpo.of("tester")["sapo_temperature_pos"] == 1.5
+    coder, tester = preset.grpo.of("coder"), preset.grpo.of("tester")
+    assert (coder["top_entropy_quantile"], tester["sapo_temperature_pos"]) == (0.5, 1.5)
     assert preset_from_dict(preset.to_dict(), load_preset("7b")) == preset
-    grpo = MINI.grpo.changed({"lr_scheduler_type": "linear"})
-    assert grpo.of("coder")["lr_scheduler_kwargs"] == {}, "not what the first schedule was told"
+    linear = MINI.grpo.changed({"lr_scheduler_type": "linear"}).of("coder")
+    assert linear["lr_scheduler_kwargs"] == {}, "not what the first schedule was told"
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        ({"lr_scheduler_type": "warmup_stable_decay"}, "num_decay_steps"),
-        ({"lr_scheduler_kwargs": {"nokey": 1}}, "nokey"),
-        ({"lr_scheduler_kwargs": None}, "One of min_lr or min_lr_rate should be set"),
-    ],
-)
-def test_a_schedule_that_cannot_be_built_is_refused_at_start(given: dict[str, Any], says: str) -> None:
+def test_a_schedule_that_cannot_be_built_is_refused_at_start() -> None:
     pytest.importorskip("trl", reason="the extra `train` is not installed")
     from codea1_env.training.policies.arguments import require_schedules
 
     for name in ("linear", "constant", "inverse_sqrt", "polynomial", "cosine_with_restarts"):
-        require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed({"lr_scheduler_type": name})))
-    kept = {"num_decay_steps": 2, "decay_type": "linear"}
-    stable = {"lr_scheduler_type": "warmup_stable_decay", "lr_scheduler_kwargs": kept}
-    require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed(stable)))
-    with pytest.raises(ConfigurationError, match=rf"grpo.lr_scheduler_kwargs must be what .* takes .*: .*{says}"):
-        require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed(given)))
+        require_schedules(preset_from_dict({"grpo": {"lr_scheduler_type": name}}, MINI))
+    stable, kept = {"lr_scheduler_type": "warmup_stable_decay"}, {"num_decay_steps": 2, "decay_type": "linear"}
+    require_schedules(preset_from_dict({"grpo": stable | {"lr_scheduler_kwargs": kept}}, MINI))
+    for given, says in (
+        (stable, "num_decay_steps"),
+        ({"lr_scheduler_kwargs": {"nokey": 1}}, "nokey"),
+        ({"lr_scheduler_kwargs": None}, "One of min_lr or min_lr_rate should be set"),
+    ):
+        with pytest.raises(ConfigurationError, match=rf"grpo.lr_scheduler_kwargs must be what .* takes .*: .*{says}"):
+            require_schedules(dataclasses.replace(MINI, grpo=MINI.grpo.changed(given)))
 
 
 def test_every_choice_is_kept_by_a_configuration_file() -> None:
@@ -459,10 +434,8 @@ def test_trl_is_told_the_device_the_sharding_and_the_generator(tmp_path: Path) -
     trl = pytest.importorskip("trl", reason="the extra `train` is not installed")
     off = ("bf16", "gradient_checkpointing", "dataloader_pin_memory", "use_vllm")
     assert trainer_arguments(SeatPlacement()) == {"use_cpu": True, **dict.fromkeys(off, False)}
-    sharded = SeatPlacement(
-        nodes=2, gpus_per_node=4, ranks=8, strategy="fsdp2", vllm="colocate", tensor_parallel=2, vllm_memory=0.4
-    )
-    told = trainer_arguments(sharded)
+    vllm: dict[str, Any] = {"vllm": "colocate", "tensor_parallel": 2, "vllm_memory": 0.4}
+    told = trainer_arguments(SeatPlacement(nodes=2, gpus_per_node=4, ranks=8, strategy="fsdp2", **vllm))
     assert (told["use_cpu"], told["bf16"], told["fsdp"], told["fsdp_config"]["version"]) == (False, True, True, 2)
     assert told["vllm_enable_sleep_mode"] is True
     assert (told["vllm_mode"], told["vllm_tensor_parallel_size"]) == ("colocate", 2)

@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -32,9 +33,8 @@ from codea1_env.records.recording import Recorder, read_recording, replay
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OWN = ("own_reward", "own_coder", "own_book")
-PROBLEM = Problem(
-    "double", "Twice x.", "double", "def double(x):\n    return 2 * x\n", golden_tests=(TestCase("double(5)", "10"),)
-)
+GOLDEN = (TestCase("double(5)", "10"),)
+PROBLEM = Problem("double", "Twice x.", "double", "def double(x):\n    return 2 * x\n", golden_tests=GOLDEN)
 CODES = tuple(f"def double(x):\n    return {body}\n" for body in ("x + x", "x * x", "4"))
 SUITES = (("assert double(2) == 4\nassert double(3) == 6", "assert double(2) == 4"), ("assert double(3) == 9",), ())
 LINE = ("problem_id", "question", "entry_point", "reference_solution", "golden_tests", "codes", "suites")
@@ -77,6 +77,7 @@ def scored(*arguments: object, status: int = 0) -> Any:
 
 def played(sandbox: LocalSandbox, config: RewardConfig) -> Any:
     """The match below, recorded in games.jsonl; the recording names the configuration and replays to the same."""
+    Path("games.jsonl").unlink(missing_ok=True)
     with Recorder("games.jsonl") as recorder:
         (score,) = Arena(sandbox, config, on_score=recorder.write).play([Match(PROBLEM, CODES, SUITES)])
     (recorded,) = read_recording(Path("games.jsonl").read_bytes().splitlines())
@@ -128,40 +129,35 @@ def test_the_command_takes_rewards_of_ones_own_into_every_process_and_records_th
         assert len(scored(*tester, "--tester-reward-args", wrong, status=2).splitlines()) <= 3
 
 
+def test_a_coder_reward_of_ones_own_pays_programs_and_is_replayed(outside: Path, sandbox: LocalSandbox) -> None:
+    own: dict[str, Any] = {"coder_reward": "own_coder:AllOrNothing", "coder_reward_args": {"nothing": -1.0}}
+    # By its own suites `x * x` passes nothing, for its stated 9 is corrected to 6; by all it passes 2 of 4 tests.
+    for config, rewards in (
+        ({"coder_reward": "skill"}, [1.0, 0.5, 0.5]),
+        (own | {"coder_tests": "union"}, [1.0, -1.0, -1.0]),
+        (own, [1.0, -1.0, -1.0]),
+    ):
+        score = played(sandbox, RewardConfig(suite_size=2, **config))
+        assert [code.reward for code in score.codes] == rewards
+        assert suite_rewards(score) == [[0.5, 0.25], [0.5], []]  # as without it
+        again = replay(read_recording(Path("games.jsonl").read_bytes().splitlines()), sandbox)
+        assert all(each.is_same for each in again)
+    assert "0 with other rewards" in command("replay", "games.jsonl", "--coder-reward", own["coder_reward"])
+    command("view", "games.jsonl", "-o", "page.html")
+
+
 @pytest.mark.parametrize(
-    ("change", "rewards"),
+    ("option", "path", "taken", "built_ins"),
     [
-        # By its own suites `x * x` passes nothing, for its stated 9 is corrected to 6; by all it passes 2 of 4 tests.
-        ({}, [1.0, -1.0, -1.0]),
-        ({"coder_tests": "union"}, [1.0, -1.0, -1.0]),
-        ({"coder_reward": "skill", "coder_reward_args": {}}, [1.0, 0.5, 0.5]),
+        ("tester_reward", "own_reward:Reward", "accusing", ("code-a1", "utrl")),
+        ("coder_reward", "own_coder:AllOrNothing", "nothing", ("code-a1", "skill", None)),
+        ("policy", "own_book:Recent", "visits", ("counting",)),
     ],
 )
-def test_a_coder_reward_of_ones_own_pays_programs_and_is_replayed(
-    change: dict[str, Any], rewards: list[float], outside: Path, sandbox: LocalSandbox
-) -> None:
-    own = {"coder_reward": "own_coder:AllOrNothing", "coder_reward_args": {"nothing": -1.0}}
-    config = RewardConfig(suite_size=2, **(own | change))
-    score = played(sandbox, config)
-    assert [code.reward for code in score.codes] == rewards
-    assert suite_rewards(score) == [[0.5, 0.25], [0.5], []]  # as without it
-    assert all(each.is_same for each in replay(read_recording(Path("games.jsonl").read_bytes().splitlines()), sandbox))
-    if not change:  # once by the command
-        assert "0 with other rewards" in command("replay", "games.jsonl", "--coder-reward", config.coder_reward)
-        command("view", "games.jsonl", "-o", "page.html")
-
-
-@pytest.mark.parametrize("part", ["reward", "coder", "book"])
-def test_arguments_that_a_part_does_not_take_are_refused_in_one_line(part: str, outside: Path) -> None:
-    option, path, taken = {
-        "reward": ("tester_reward", "own_reward:Reward", "accusing"),
-        "coder": ("coder_reward", "own_coder:AllOrNothing", "nothing"),
-        "book": ("policy", "own_book:Recent", "visits"),
-    }[part]
-
+def test_arguments_that_no_part_takes_are_refused(option: str, path: str, taken: str, built_ins: Any, outside) -> None:
     def made(path: str, given: Any) -> object:
         named: dict[str, Any] = {option: path, f"{option}_args": given}
-        return BookConfig(**named).rule if part == "book" else RewardConfig(**named).require_parts()
+        return BookConfig(**named).rule if option == "policy" else RewardConfig(**named).require_parts()
 
     made(path, {taken: 1})
     for given, must in (
@@ -173,7 +169,7 @@ def test_arguments_that_a_part_does_not_take_are_refused_in_one_line(part: str, 
     ):
         with pytest.raises(ConfigurationError, match=rf"\A{option}_args must {must}.*, got .*\Z"):
             made(path, given)
-    for built_in in {"reward": ("code-a1", "utrl"), "coder": ("code-a1", "skill", None)}.get(part, ("counting",)):
+    for built_in in built_ins:
         with pytest.raises(ConfigurationError, match=f"{option}_args must come with {option} of your own"):
             made(built_in, {taken: 1})
 
@@ -248,9 +244,7 @@ NO_NUMBERS = ("float('nan')", "float('inf')", "-float('inf')", "None", "True", "
         ("coder_reward", "Coder", {"value": "VALUE"}, "pays a program must be a finite number"),
     ],
 )
-def test_a_reward_that_pays_no_number_is_an_error_and_no_score(
-    part: str, name: str, arguments: dict[str, Any], must: str, outside: Path, sandbox: LocalSandbox
-) -> None:
+def test_a_reward_of_no_number_is_no_score(part: str, name: str, arguments: Any, must: str, outside, sandbox) -> None:
     (outside / "own_wrong.py").write_text(WRONG_REWARDS)
     for value in NO_NUMBERS:
         if (arguments, value) == ({"alpha": "VALUE"}, "None"):
@@ -265,12 +259,7 @@ def test_a_reward_that_pays_no_number_is_an_error_and_no_score(
         Path("games.jsonl").unlink()
 
 
-NO_KEY = """from codea1_env import TesterReward
-class Reward(TesterReward):
-    def suite(self, duel, terms, group): return {}['x']
-"""
-
-
+NO_KEY = f"{WRONG_REWARDS}class Reward(TesterReward):\n    def suite(self, duel, terms, group): return {{}}['x']\n"
 BROKEN = {
     "own_key": (NO_KEY, 2, 1, "own_key:Reward.suite, which is not codea1's, raised KeyError: 'x'"),
     "own_zero": ("1 / 0", 1, 1, "own_zero, which is not codea1's, raised ZeroDivisionError: division by zero"),
@@ -292,23 +281,24 @@ A, B, C = (TestCase(f"f({i})", str(i)) for i in range(3))
 RECENT = BookConfig(policy="own_book:Recent", capacity=2)
 
 
-def recent_book() -> MistakeBook:
-    """A failed at the first visit, B at the second, A again at the third."""
+def test_a_policy_of_ones_own_decides_what_is_kept_and_its_book_round_trips_and_names_it(outside: Path) -> None:
+    """A failed at the first visit, B at the second, A again at the third. A book alone makes no module be imported."""
     book = MistakeBook(RECENT)
     book.record("p", [], [A])
     book.record("p", [A], [B])
     book.record("p", [B, B], [], failed_replays=[A])
-    return book
-
-
-def test_a_policy_of_ones_own_decides_what_is_kept_and_its_book_round_trips_and_names_it(outside: Path) -> None:
-    book = recent_book()
     assert (book.replay("p", 8), book.replay("p", 1)) == ((A, B), (A,))
     book.save("book.jsonl")
     header = json.loads(Path("book.jsonl").read_text().splitlines()[0])
     assert header == {"schema": 1, "kind": "mistake_book", "policy": "own_book:Recent", "judge": VERSION}
     loaded = MistakeBook.load("book.jsonl", RECENT)
     assert loaded == book == book.copy()
+    Path("other.jsonl").write_text(Path("book.jsonl").read_text().replace("own_book:", "own_third:"))
+    shutil.copy("own_book.py", "own_third.py")
+    with pytest.raises(BookFormatError, match="must be followed by who names it"):
+        MistakeBook.load("other.jsonl")
+    assert "own_third" not in sys.modules
+    assert MistakeBook.load("other.jsonl", BookConfig(policy="own_third:Recent")).replay("p", 1) == (A,)
     for each in (book, loaded):
         each.record("p", [], [C])  # room for two: B failed longest ago
         assert each.replay("p", 8) == (C, A)
@@ -339,17 +329,6 @@ def test_a_books_policy_takes_arguments_which_its_file_names(outside: Path) -> N
         Path("wrong.jsonl").write_text(json.dumps(header | {"policy_args": wrong}) + "\n")
         with pytest.raises(BookFormatError, match="line 1: policy_args must be an object"):
             MistakeBook.load("wrong.jsonl")
-
-
-def test_a_book_alone_makes_no_module_be_imported(outside: Path) -> None:
-    recent_book().save("book.jsonl")
-    other = Path("book.jsonl").read_text().replace("own_book:", "own_third:")
-    Path("other.jsonl").write_text(other)
-    shutil.copy("own_book.py", "own_third.py")
-    with pytest.raises(BookFormatError, match="must be followed by who names it"):
-        MistakeBook.load("other.jsonl")
-    assert "own_third" not in sys.modules
-    assert MistakeBook.load("other.jsonl", BookConfig(policy="own_third:Recent")).replay("p", 1) == (A,)
 
 
 WRONG_POLICIES = """
@@ -429,18 +408,15 @@ def test_what_is_no_policy_is_refused(outside: Path) -> None:
         with pytest.raises(ConfigurationError, match="must be at most 8 of the question's tests, each once, got "):
             book.replay("p", 8)
         assert len(book) == 1, "what is replayed does not change it"
-    tests = "dicts of tests and numbers"
     musts = {"Below": "finite numbers above 0", "Texts": "codea1_env.TestCase objects of two texts"}
-    for name, must in (musts | {"Lost": tests, "Listed": tests}).items():
+    for name, must in (musts | dict.fromkeys(("Lost", "Listed"), "dicts of tests and numbers")).items():
         book = MistakeBook(BookConfig(policy=f"own_policies:{name}"))
         with pytest.raises(ConfigurationError, match=f"policy 'own_policies:{name}' keeps must be {must}"):
             book.record("p", [], [A])
         assert len(book) == 0  # as it was, and it can be saved
 
 
-def test_classes_and_prompts_are_found_beside_the_configuration_and_when_a_run_is_resumed(
-    outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_classes_and_prompts_are_found_beside_the_configuration_by_a_run_and_resumed(outside: Path) -> None:
     """From another folder; resumed in another process, as a user does."""
     yaml = pytest.importorskip("yaml", reason="the extra `train` is not installed")
     for name in ("reward", "book"):  # which nobody has imported here
@@ -452,7 +428,7 @@ def test_classes_and_prompts_are_found_beside_the_configuration_and_when_a_run_i
         "book: {policy: beside_book:Recent, policy_args: {visits: 9}, capacity: 2}\n"
     )
     (outside / "elsewhere").mkdir()
-    monkeypatch.chdir(outside / "elsewhere")
+    os.chdir(outside / "elsewhere")
     preset = load_preset(None, Path("../own.yaml"))
     Path("config.yaml").write_text(yaml.safe_dump({"seed": 0, "preset": preset.to_dict()}))
     resumed = (
@@ -461,8 +437,7 @@ def test_classes_and_prompts_are_found_beside_the_configuration_and_when_a_run_i
         "print(type(preset.reward.reward).__module__, type(preset.book.rule).__module__, preset.prompts.coder.system)\n"
         "print(preset.reward.tester_reward_args, preset.book.policy_args)\n"
     )
-    environment = {"PYTHONPATH": str(EXAMPLES.parent), "PATH": "/usr/bin:/bin"}
-    run = [sys.executable, "-P", "-c", resumed]
-    done = subprocess.run(run, capture_output=True, text=True, env=environment)
+    how: Any = {"text": True, "env": {"PYTHONPATH": str(EXAMPLES.parent), "PATH": "/usr/bin:/bin"}}
+    done = subprocess.run([sys.executable, "-P", "-c", resumed], capture_output=True, **how)
     printed = "beside_reward beside_book Words of mine.\n{'accusing': -1} {'visits': 9}\n"
     assert (done.returncode, done.stdout) == (0, printed), done.stderr

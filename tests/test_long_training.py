@@ -49,9 +49,7 @@ def test_a_start_that_was_killed_before_it_wrote_anything_is_no_obstacle(tmp_pat
             parse_arguments("", ["--preset", "smoke", "--output", str(output)])
 
 
-def test_a_finished_run_says_so_and_loads_nothing_and_a_summary_of_fewer_rounds_or_none_is_no_end(
-    tmp_path: Path,
-) -> None:
+def test_a_finished_run_says_so_and_loads_nothing_and_a_summary_of_fewer_rounds_is_no_end(tmp_path: Path) -> None:
     with Run(parse_arguments("", ["--preset", "smoke", "--output", str(tmp_path)]), SEATS) as begun:
         begun.write_summary({"rounds": 2, "rows": []})
     code = (
@@ -121,9 +119,7 @@ def test_a_study_that_is_killed_leaves_no_run_behind(recipe: str, tmp_path: Path
     assert alive == []
 
 
-def test_a_study_begins_no_further_cell_where_nothing_runs(
-    recipe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_begins_no_further_cell_where_nothing_runs(recipe: str, tmp_path: Path, monkeypatch: Any) -> None:
     cells = study_cells.plan(["smoke"], fake_arms(recipe, bad=13, good=40, other=41), [0], {})
 
     def gone(sandbox: LocalSandbox, jobs: Any) -> Any:

@@ -246,9 +246,7 @@ def test_what_no_engine_may_return_is_refused(found: Any, must: str) -> None:
     assert must in str(refused.value)
 
 
-def test_what_an_engine_or_a_loss_of_ones_own_must_not_do_is_refused_and_told(
-    base: Path, tmp_path: Path, monkeypatch: Any, capsys: Any
-) -> None:
+def test_what_an_own_engine_or_loss_must_not_do_is_told(base: Path, tmp_path: Path, monkeypatch, capsys: Any) -> None:
     (tmp_path / "own_engine.py").write_text(ENGINES)
     monkeypatch.syspath_prepend(str(tmp_path))
 

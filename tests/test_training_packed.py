@@ -102,9 +102,7 @@ def test_a_loss_of_ones_own_is_the_mean_over_passes(base: Path, tmp_path: Path, 
         assert policy.metrics()["loss"] == pytest.approx(1.0), name
 
 
-def test_an_engine_of_ones_own_samples_in_the_place_of_the_built_in_one(
-    base: Path, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_an_own_engine_samples_in_the_place_of_the_built_in_one(base: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """It draws by the same uniforms, and so what is drawn is the same."""
     (tmp_path / "mine.py").write_text(MINE)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -174,9 +172,7 @@ def test_two_updates_a_round_are_both_in_its_metrics(base: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("zero_variance", ["keep", "drop"])
-def test_what_has_no_score_is_in_no_loss_and_its_tokens_are_not_counted(
-    base: Path, tmp_path: Path, zero_variance: Any
-) -> None:
+def test_what_has_no_score_is_in_no_loss_and_no_token_count(base: Path, tmp_path: Path, zero_variance: Any) -> None:
     preset = changed(rounds=1, grpo={"beta": 1.0}, algorithm={"zero_variance": zero_variance})
     policy, batch = coder_of(base, tmp_path, preset, [None, 0.0, 1.0, 0.5])
     (update,) = policy.updates(batch, policy.advantages(batch))

@@ -24,7 +24,6 @@ from test_training_baselines import trained
 from test_training_resume import RUNS, made
 
 from codea1_env import whole_files
-from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError, SandboxError, SeatFailed
 from codea1_env.training.policies.ray_seats import RankPlace
 from codea1_env.training.policies.remote import rank_environments
@@ -145,9 +144,7 @@ BY_TEST = {"credit": "test", "zero_variance": "drop"}
     ],
     ids=["duel", "alone"],
 )
-def test_two_ranks_a_seat_hold_the_same_weights_and_resume_to_the_same_bits(
-    seats: tuple[str, ...], preset: Preset, base: Path, tmp_path: Path
-) -> None:
+def test_two_ranks_hold_the_same_weights_and_resume_to_the_same_bits(seats, preset, base: Path, tmp_path: Path) -> None:
     noted = dict[str, list[str]]()
 
     def note_weights(run: Any, score: Any) -> None:

@@ -65,9 +65,7 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
     assert all(row["low"] <= row["trained"] - row["base"] + 1e-9 for row in rows)
 
 
-def test_a_finished_run_can_be_carried_further_and_the_example_plays_a_checkpoint(
-    finished: tuple[Path, str], here: Callable[..., str], monkeypatch: Any
-) -> None:
+def test_a_finished_run_is_carried_further_and_the_example_plays_it(finished: Any, here: Any, monkeypatch: Any) -> None:
     output, _ = finished
     threads: list[list[str]] = []
     start = threading.Thread.start
@@ -102,9 +100,7 @@ def trained(output: Path) -> list[str]:
     return seats
 
 
-def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(
-    here: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(here: Any, tmp_path: Path) -> None:
     """The golden tests' under another name."""
     text, mine, output = (ROOT / "baselines/golden_tests.py").read_text(), tmp_path / "mine.py", tmp_path / "run"
     assert 'recipe="golden"' in text
@@ -163,9 +159,7 @@ def pretrained_config(directory: Path, model: Path) -> Path:
     return config
 
 
-def test_a_pretrained_model_and_problem_files_go_through_the_same_recipe(
-    base: Path, here: Callable[..., str], tmp_path: Path
-) -> None:
+def test_a_pretrained_model_and_problem_files_go_through_the_same_recipe(base: Path, here: Any, tmp_path: Path) -> None:
     config, output = pretrained_config(tmp_path, base), tmp_path / "run"
     here("agents/train_grpo.py", "--config", str(config), "--output", str(output))
     # What so small a model scores differs between processors and may be 0: this asks what was measured, not how much.

@@ -41,9 +41,7 @@ def test_a_run_goes_on_from_a_server_to_the_same_bits(base: Path, whole: Path, t
         assert_same_runs(whole, fetched(address))
 
 
-def test_a_server_that_goes_away_ends_in_an_error_and_what_is_here_goes_on(
-    base: Path, whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_server_that_goes_away_is_an_error_and_all_is_here(base: Path, whole: Path, tmp_path: Path, caplog) -> None:
     directory = tmp_path / "run"
 
     def leave(run: Any, index: int, score: Any) -> None:
@@ -56,9 +54,7 @@ def test_a_server_that_goes_away_ends_in_an_error_and_what_is_here_goes_on(
     assert_same_runs(whole, directory)
 
 
-def test_the_command_line_takes_an_address(
-    bases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_command_line_takes_an_address(bases: Path, monkeypatch: Any, capsys: Any, tmp_path: Path) -> None:
     here = partial(run_here, "baselines/golden_tests.py", cache=bases, patch=monkeypatch, capsys=capsys)
     address = f"memory://bucket/{tmp_path.name}"
     printed = here("--preset", "smoke", "--rounds", "1", "--output", address)

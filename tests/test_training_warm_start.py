@@ -89,9 +89,7 @@ def test_equal_seeds_give_equal_models_and_leave_the_global_streams_alone(saved:
     assert counted.parameters == sum(parameter.numel() for parameter in one.parameters())
 
 
-def test_the_cache_is_keyed_by_what_a_model_is_made_of(
-    saved: Path, of_bands: Path, tmp_path: Path, caplog: Any
-) -> None:
+def test_the_cache_is_keyed_by_what_makes_a_model(saved: Path, of_bands: Path, tmp_path: Path, caplog: Any) -> None:
     cache = saved.parent
     written = (saved / "model.safetensors").stat().st_mtime_ns
     assert base_model(dataclasses.replace(FEW_STEPS, rounds=9), cache) == saved

@@ -24,7 +24,6 @@ from codea1_env.training.round.past_opponents import RECORDS, PastOpponents
 from codea1_env.training.round.questions import Chooser, PassRate, chooser_of, chosen, schedule
 from codea1_env.training.round.rounds import (
     PastPlay,
-    ReadProgram,
     Round,
     Score,
     grade_round,
@@ -37,13 +36,8 @@ from codea1_env.training.run.journal import RunJournal
 from codea1_env.training.run.run_dir import Run
 from codea1_env.training.samples import Sample, SeatRun
 
-DOUBLE = Problem(
-    "double",
-    "double(x): return twice x.",
-    "double",
-    reference_solution="def double(x):\n    return 2 * x\n",
-    golden_tests=(TestCase("double(2)", "4"), TestCase("double(3)", "6")),
-)
+GOLDEN = (TestCase("double(2)", "4"), TestCase("double(3)", "6"))
+DOUBLE = Problem("double", "Twice x.", "double", "def double(x):\n    return 2 * x\n", golden_tests=GOLDEN)
 RIGHT = "def double(x):\n    return 2 * x"
 SQUARE = "def double(x):\n    return x * x"
 BROKEN = "def double(x:\n    return"
@@ -63,31 +57,22 @@ def said(texts: Sequence[str | None]) -> list[Sample]:
     return [Sample((0,), (0,), text) for text in texts]
 
 
-def written(arena: Arena, answers: Sequence[str], questions: int = 1) -> list[ReadProgram]:
+def written(arena: Arena, answers: Sequence[str], questions: int = 1) -> list[Any]:
     """The coder's answers to `questions` questions that ask the same."""
     asked, size = [dataclasses.replace(DOUBLE, problem_id=f"double {q}") for q in range(questions)], len(answers)
     groups = [said(answers[q * size // questions : (q + 1) * size // questions]) for q in range(questions)]
     return read_programs(arena, asked, groups)
 
 
-def score_round(
-    arena: Arena,
-    answers: Sequence[str],
-    suites: Sequence[Sequence[str | None]],
-    *,
-    attacked: int = 1,
-    questions: int = 1,
-    rules: RoundRules = RoundRules(),  # noqa: B008  # it is frozen
-    past: PastPlay = PastPlay(),  # noqa: B008
-    index: int = 0,
-    play: Any = None,
-) -> Score:
-    """`suites`: against each answer, in order."""
-    shape = dataclasses.replace(
-        SMOKE.round, questions=questions, programs=len(answers) // questions, suites=2, attacked=attacked
-    )
-    rows = [said(row) for row in suites]
-    return Round(index, shape, written(arena, answers, questions), [rows], rules, past).score(arena, play)
+def shaped(**values: int) -> Any:
+    return dataclasses.replace(SMOKE.round, **{"questions": 1, "programs": 2, "suites": 2, "attacked": 1} | values)
+
+
+def score_round(arena: Arena, answers: Any, suites: Any, *, questions: int = 1, play: Any = None, **how: Any) -> Score:
+    """`suites`: against each answer, in order. `how`: of a Round, and how many of its programs are attacked."""
+    shape = shaped(questions=questions, programs=len(answers) // questions, attacked=how.pop("attacked", 1))
+    rows, programs = [said(row) for row in suites], written(arena, answers, questions)
+    return Round(how.pop("index", 0), shape, programs, [rows], **how).score(arena, play)
 
 
 def earned(score: Score) -> list[float | None]:
@@ -128,29 +113,26 @@ def test_programs_whose_suites_spread_most_are_selected() -> None:
     assert select_attacked([[0.0, None], [None, None]], 1) == [0]
 
 
+NUMBERED = [dataclasses.replace(DOUBLE, problem_id=str(number)) for number in range(40)]
+
+
 @pytest.mark.parametrize("places", [[0], [0, 0], [0, 3], [0, -1], [0, 1, 2], [0, 1.0], [0, True], None, "01"])
 def test_a_chooser_chooses_as_many_different_problems_as_a_round_asks(places: object) -> None:
-    problems = [dataclasses.replace(DOUBLE, problem_id=str(number)) for number in range(3)]
-
-    def asked(places: object) -> list[Problem]:
-        own = type("Own", (Chooser,), {"choose": lambda self, round_index, count: places})
-        return chosen(own(problems, 0), 0, 2)
-
-    assert asked([2, 0]) == [problems[2], problems[0]]
+    own = type("Own", (Chooser,), {"choose": lambda self, index, count: places if index else [2, 0]})(NUMBERED[:3], 0)
+    assert chosen(own, 0, 2) == [NUMBERED[2], NUMBERED[0]]
     with pytest.raises(ConfigurationError, match=r"Own.choose must return 2 different places in \[0, 3\), got "):
-        asked(places)
+        chosen(own, 1, 2)
 
 
 def test_a_curriculum_asks_what_is_passed_now_and_then_and_goes_on_from_its_state() -> None:
-    problems = [dataclasses.replace(DOUBLE, problem_id=str(number)) for number in range(40)]
-    chooser = chooser_of(Algorithm(questions="pass_rate"), problems, 3)
+    chooser = chooser_of(Algorithm(questions="pass_rate"), NUMBERED, 3)
     chooser.learn({str(number): (0.0, 1.0, 0.5, 0.4)[number % 4] for number in range(40)})
     asked = [place for index in range(50) for place in chooser.choose(index, 4)]
     assert sum(place % 4 > 1 for place in asked) > 0.7 * len(asked), "those between always and never"
     assert {place % 4 for place in asked} == {0, 1, 2, 3}, "and none is forgotten"
-    again = PassRate(problems, 3)
+    again = PassRate(NUMBERED, 3)
     again.restore(chooser.state())
-    assert again.choose(50, 4) == chooser.choose(50, 4) != PassRate(problems, 4).choose(50, 4)
+    assert again.choose(50, 4) == chooser.choose(50, 4) != PassRate(NUMBERED, 4).choose(50, 4)
 
 
 def test_a_round_pays_both_seats_and_trains_the_tester_on_the_widest_spread(arena: Arena) -> None:
@@ -182,42 +164,38 @@ def test_a_round_says_which_suites_could_not_be_read_and_why(arena: Arena) -> No
         ["It is this one.\n\ndef test_it():\n    assert double(2) == 4\n", "assert len(double) > 1"],
     ]
     metrics = score_round(arena, [RIGHT, SQUARE], suites).metrics
-    assert {name: value for name, value in metrics.items() if name.startswith("unreadable")} == {
-        "unreadable": 3 / 4,
-        "unreadable_text": 2 / 4,
-        "unreadable_function": 1 / 4,
-        "unreadable_wrapped_call": 1 / 4,
-    }
+    shares = {name: value for name, value in metrics.items() if name.startswith("unreadable")}
+    reasons = {"unreadable_text": 2 / 4, "unreadable_function": 1 / 4, "unreadable_wrapped_call": 1 / 4}
+    assert shares == {"unreadable": 3 / 4, **reasons}
 
 
-def journal_says(directory: Path, capsys: pytest.CaptureFixture[str], *lines: tuple[str, dict[str, float]]) -> str:
-    """What a run shows of these rows, each of a kind or a seat."""
-    with Run(RecipeArguments(SMOKE, directory / "run", 0, False, "local"), seats=("coder", "tester")) as run:
+def journal_says(directory: Path, capsys: Any, *lines: tuple[str, dict[str, float]]) -> str:
+    """What a run shows of these rows, each of a round ("") or a seat."""
+    with Run(RecipeArguments(SMOKE, directory / "run", 0, False), seats=("coder", "tester")) as run:
         journal, rounds = RunJournal(run), 0
         journal.doing("evaluating")
-        for kind, values in lines:
-            rounds += kind == "round"
-            seat = "" if kind == "round" else kind
+        for seat, values in lines:
+            rounds += not seat
             journal.write("seat" if seat else "round", rounds, {"coder_reward": 0.0, **values}, seat)
         journal.close()
     told = capsys.readouterr()
     assert not told.out, "standard output is for what a run ends with"
-    return told.err
+    return str(told.err)
 
 
 def test_a_run_shows_what_is_unreadable_what_has_no_purpose_and_its_speed(tmp_path: Path, capsys: Any) -> None:
     shown = "round 1: 75% of the tester's suites hold no readable test and earn nothing; they hold text"
     for share, is_said in ((0.75, True), (0.5, False)):
         row = {"unreadable": share, "unreadable_function": share / 3, "unreadable_text": share}
-        told = journal_says(tmp_path / f"unreadable {share}", capsys, ("round", row), ("round", row))
+        told = journal_says(tmp_path / f"unreadable {share}", capsys, ("", row), ("", row))
         assert told.count(shown + " (75%), function (25%)") == is_said, "once, the commonest reason first"
         assert ("unreadable=0.75" in told) == is_said
     for shares, is_shown in (((0.0, 0.25), True), ((0.25, 0.0), False)):
-        rows = [("round", {"vacuous_tests": share, "constant_programs": 0.0}) for share in shares]
+        rows = [("", {"vacuous_tests": share, "constant_programs": 0.0}) for share in shares]
         last = journal_says(tmp_path / f"vacuous {is_shown}", capsys, *rows).rpartition("rounds:")[2]
         assert ("vacuous=0.25" in last, "constant" in last) == (is_shown, False)
     speeds = [(seat, {"tokens_per_second": speed}) for seat, speed in (("coder", 123.4), ("tester", 45.6))]
-    told = journal_says(tmp_path / "speeds", capsys, ("round", {}), *speeds)
+    told = journal_says(tmp_path / "speeds", capsys, ("", {}), *speeds)
     assert f"rounds (evaluating):   0%|          | 0/{SMOKE.rounds}" in told
     assert "R_C=0.00, coder tokens/s=123, tester tokens/s=46" in told
 
@@ -326,8 +304,7 @@ def test_the_first_different_programs_are_put_to_the_tester_and_stand_in_their_p
     assert rules.put_to_tester(["a(", "", "b(", "a"], 2) == [0, 3], "what cannot be parsed fills up"
     assert rules.put_to_tester(["a(", "a", "a"], 2) == [1, 2], "equal ones come before what cannot be parsed"
     assert RoundRules().put_to_tester(["a", "a"], 1) == [0, 1]
-    shape = dataclasses.replace(SMOKE.round, programs=2, attacked=1)
-    assert put_to_tester(written(arena, [RIGHT, RIGHT, SQUARE, RIGHT], 2), shape, rules) == [0, 2]
+    assert put_to_tester(written(arena, [RIGHT, RIGHT, SQUARE, RIGHT], 2), shaped(questions=2), rules) == [0, 2]
     assert in_places([[1], [2], [3]], [0, 2], 4) == [[1], (), [2], (), [3]]
 
 
@@ -358,15 +335,12 @@ def test_an_old_testers_suites_judge_the_present_programs_and_train_nobody_nor_e
 
 def test_each_of_two_testers_learns_from_its_own_suites(arena: Arena) -> None:
     """K = 2. The first writes EDGE, the second BOTH, against SQUARE: R_T 1/4 + 1/4, and 1/2 + 1/4."""
-    shape = dataclasses.replace(SMOKE.round, questions=1, programs=2, suites=2, attacked=1)
     suites = [[said([text, ""]), said(["", ""])] for text in (EDGE, BOTH)]
     testers = ("tester_0", "tester_1")
-    score = Round(0, shape, written(arena, [SQUARE, RIGHT]), suites, testers=testers).score(arena)
-    rows = [[(row.label.group, row.sample.text, row.reward) for row in batch] for batch in score.batches[1:]]
-    assert rows == [
-        [("tester_0 0", EDGE, pytest.approx(0.5)), ("tester_0 0", "", 0.0)],
-        [("tester_1 0", BOTH, pytest.approx(0.75)), ("tester_1 0", "", 0.0)],
-    ]
+    score = Round(0, shaped(), written(arena, [SQUARE, RIGHT]), suites, testers=testers).score(arena)
+    for batch, name, text, reward in zip(score.batches[1:], testers, (EDGE, BOTH), (0.5, 0.75), strict=True):
+        rows = [(row.label.group, row.sample.text, row.reward) for row in batch]
+        assert rows == [(f"{name} 0", text, pytest.approx(reward)), (f"{name} 0", "", 0.0)]
 
 
 def opponents(directory: Path, ranks: int = 1, **options: Any) -> PastOpponents:

@@ -36,11 +36,8 @@ needs_cluster = pytest.mark.usefixtures("cluster")
 RECIPE = str(runs.ROOT / "agents" / "train_grpo.py")
 UNMEASURED = runs.without_evaluations()
 TWICE = runs.tiny(round={"updates": 2})
-TWO_RANKS = {"ranks": 2}
-THREE = {
-    f"three, {trainer}": {"seats": ("coder", "tester", "tester_1"), **sections}
-    for trainer, sections in (("trl", {}), ("packed", runs.PACKED))
-}
+TWO_RANKS, SEATS = {"ranks": 2}, ("coder", "tester", "tester_1")
+THREE = {"three, trl": {"seats": SEATS}, "three, packed": {"seats": SEATS, **runs.PACKED}}
 What = Callable[[Any, Any], None]
 """What a test does once a round is scored: `what(run, score)`."""
 
@@ -55,12 +52,8 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-@pytest.fixture(scope="module")
-def whole(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An uninterrupted run in one process: what every run here must come to."""
-    directory = tmp_path_factory.mktemp("runs") / "local"
-    assert not runs.play_duel(directory, base, rounds=2, preset=TWICE)
-    return directory
+whole = runs.finished_run(rounds=2, preset=TWICE)
+"""In one process: what every run here must come to."""
 
 
 def in_round(number: int, *what: What) -> dict[str, Any]:
@@ -125,25 +118,20 @@ def test_every_baseline_gives_the_same_bits_under_both_engines(
 
 
 def weights_digest(actor: Any) -> str:
-    digest = hashlib.sha256()
-    for _, weight in sorted(actor._policy._trainer.model.state_dict().items()):
-        digest.update(weight.numpy().tobytes())
-    return digest.hexdigest()
+    weights = sorted(actor._policy._trainer.model.state_dict().items())
+    return hashlib.sha256(b"".join(weight.numpy().tobytes() for _, weight in weights)).hexdigest()
 
 
 BY_TEST = {"credit": "test", "zero_variance": "drop"}
+ON_TWO_RANKS = [
+    (runs.SEATS, runs.tiny(TWICE, placement={"coder": TWO_RANKS, "tester": TWO_RANKS})),
+    (("player",), runs.without_evaluations(placement={"coder": TWO_RANKS}, algorithm=BY_TEST)),
+]
 
 
 @pytest.mark.slow
 @needs_cluster
-@pytest.mark.parametrize(
-    ("seats", "preset"),
-    [
-        (runs.SEATS, runs.tiny(TWICE, placement={"coder": TWO_RANKS, "tester": TWO_RANKS})),
-        (("player",), runs.without_evaluations(placement={"coder": TWO_RANKS}, algorithm=BY_TEST)),
-    ],
-    ids=["duel", "alone"],
-)
+@pytest.mark.parametrize(("seats", "preset"), ON_TWO_RANKS, ids=["duel", "alone"])
 def test_two_ranks_hold_the_same_weights_and_resume_to_the_same_bits(seats, preset, base: Path, tmp_path: Path) -> None:
     noted = dict[str, list[str]]()
 
@@ -165,19 +153,15 @@ def test_two_ranks_hold_the_same_weights_and_resume_to_the_same_bits(seats, pres
 
 
 def test_ranks_are_told_their_place_and_see_the_gpus_of_their_seat_on_their_machine() -> None:
-    places = [
-        RankPlace("first", 1, "10.0.0.1", 4001, ("2",)),
-        RankPlace("first", 2, "10.0.0.1", 4002, ("3",)),
-        RankPlace("second", 3, "10.0.0.2", 4003, ("0",)),
-        RankPlace("second", 4, "10.0.0.2", 4004, ("1",)),
-    ]
-    found = rank_environments(places)
-    assert [each["RANK"] for each in found] == ["0", "1", "2", "3"]
-    assert [each["LOCAL_RANK"] for each in found] == ["0", "1", "0", "1"]
-    assert {(each["WORLD_SIZE"], each["LOCAL_WORLD_SIZE"]) for each in found} == {("4", "2")}
-    assert {(each["MASTER_ADDR"], each["MASTER_PORT"]) for each in found} == {("10.0.0.1", "4001")}
-    assert [each["CUDA_VISIBLE_DEVICES"] for each in found] == ["2,3", "2,3", "0,1", "0,1"]
-    assert rank_environments(places[:1]) == [{}]
+    first = [RankPlace("first", 1, "10.0.0.1", 4001, ("2",)), RankPlace("first", 2, "10.0.0.1", 4002, ("3",))]
+    second = [RankPlace("second", 3, "10.0.0.2", 4003, ("0",)), RankPlace("second", 4, "10.0.0.2", 4004, ("1",))]
+    found = rank_environments([*first, *second])
+    own = ("RANK", "LOCAL_RANK", "CUDA_VISIBLE_DEVICES")
+    mine = [("0", "0", "2,3"), ("1", "1", "2,3"), ("2", "0", "0,1"), ("3", "1", "0,1")]
+    assert [tuple(each[name] for name in own) for each in found] == mine
+    shared = {"WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "4001"}
+    assert all(each.items() >= shared.items() for each in found)
+    assert rank_environments(first[:1]) == [{}]
 
 
 def divide(_: Any) -> Any:
@@ -234,13 +218,12 @@ def test_a_failure_ends_the_run_with_its_cause_and_a_checkpoint_to_go_on_from(
 @pytest.mark.slow
 @needs_cluster
 def test_a_local_run_goes_on_under_ray_and_a_lost_sandbox_ends_it(whole: Path, base: Path, tmp_path: Path) -> None:
-    how: dict[str, Any] = {"rounds": 2, "preset": TWICE}
     with pytest.raises(ZeroDivisionError):
-        runs.play_duel(tmp_path / "run", base, **how, on_score=runs.fail_in_round(2))
-    gone = {"make_sandbox": lambda: closing(runs.NoSandbox())}
+        runs.play_duel(tmp_path / "run", base, rounds=2, preset=TWICE, on_score=runs.fail_in_round(2))
+    gone: dict[str, Any] = {"make_sandbox": lambda: closing(runs.NoSandbox()), "preset": UNMEASURED}
     with pytest.raises(SandboxError, match=r"^the sandbox must answer, got no answer$"):
-        runs.play_duel(tmp_path / "lost", base, **how | {"preset": UNMEASURED}, engine="ray", **gone)
-    assert not runs.play_duel(tmp_path / "run", base, **how, engine="ray", resume=True)
+        runs.play_duel(tmp_path / "lost", base, rounds=2, engine="ray", **gone)
+    assert not runs.play_duel(tmp_path / "run", base, rounds=2, preset=TWICE, engine="ray", resume=True)
     runs.assert_same_runs(whole, tmp_path / "run")
 
 

@@ -64,9 +64,7 @@ class NoSandbox:
         pass
 
 
-def run_here(
-    script: str, *argv: str, cache: Path, patch: Any, capsys: Any = None, status: int = 0, draws: bool = False
-) -> str:
+def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any = None, status: int = 0, draws=False) -> str:
     """Run a recipe or an example in this process, as its command line does: torch and TRL are loaded once for all.
     It must end with `status`. What it prints; where that is not 0, the last line of what it says on standard error.
     `draws`: its curves, which take a third of a short run."""
@@ -186,9 +184,19 @@ def play_duel(
     return run.interrupted
 
 
-def assert_resumes(
-    base: Path, directory: Path, *, rounds: int, engine: str = "local", arenas: int = 1, **how: Any
-) -> Path:
+def finished_run(**how: Any) -> Any:
+    """A fixture of a module: the directory of a run that nobody disturbed."""
+
+    @pytest.fixture(scope="module")
+    def finished(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        directory = tmp_path_factory.mktemp("runs") / "whole"
+        assert not play_duel(directory, base, **how)
+        return directory
+
+    return finished
+
+
+def assert_resumes(base: Path, directory: Path, *, rounds: int, engine: str = "local", arenas: int = 1, **how) -> Path:
     """A run that ended in its last round and goes on, under this engine and with as many arenas, comes to the bits of
     one in this process that nobody disturbed. The latter's directory."""
     whole, parts = directory / "whole", directory / "parts"

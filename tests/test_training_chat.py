@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
-from codea1_env import Arena, ConfigurationError, TestCase, open_sandbox
+from codea1_env import Arena, ConfigurationError, TestCase
 from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import MINI, SMOKE, load_preset, preset_from_dict
@@ -43,19 +43,15 @@ def tokenizer(base: Path) -> Any:
     return AutoTokenizer.from_pretrained(base)
 
 
-def limited(coder: int = 0, tester: int = 0) -> Any:
-    shape = dataclasses.replace(SMOKE.round, coder_prompt_tokens=coder, tester_prompt_tokens=tester)
-    return dataclasses.replace(SMOKE, round=shape)
+def limited(**tokens: int) -> Any:
+    return preset_from_dict({"round": tokens}, SMOKE)
 
 
-class Echo:
-    """A model that answers every prompt with the prompt's own first tokens."""
-
-    def __init__(self) -> None:
-        self.seen: list[Prompt] = []
+class Echo(list[Prompt]):
+    """A model that answers every prompt with the prompt's own first tokens, and keeps the prompts."""
 
     def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
-        self.seen += prompts
+        self.extend(prompts)
         return [[Tokens(prompt.tokens[:3])] * n for prompt in prompts]
 
     def let_go(self) -> None:
@@ -71,8 +67,7 @@ def test_the_model_decides_which_messages_are_used() -> None:
     asked, size = find_prompts(prompts.DEFAULT), MINI.reward.suite_size
     assert instruct.coder(problem) == asked.for_coder(problem)
     assert instruct.tester(problem, "P") == asked.for_tester(problem, "P", suite_size=size)
-    unseen = asked.for_tester(problem, "P", suite_size=size, access="black-box")
-    assert blind[1].tester(problem, "P") == unseen
+    assert blind[1].tester(problem, "P") == asked.for_tester(problem, "P", suite_size=size, access="black-box")
 
 
 def test_a_pretrained_model_is_asked_what_the_preset_says_and_the_run_records_the_words(tmp_path: Path) -> None:
@@ -128,17 +123,17 @@ def test_a_question_with_too_long_a_prompt_is_left_out(tokenizer: Any, base: Pat
     assert fitting(SMOKE, [*PROBLEMS, LONG], base) == [*PROBLEMS, LONG], "there is no limit"
     longest = max(len(tokens_of(tokenizer, chat_of(SMOKE).coder(problem))) for problem in PROBLEMS)
     with caplog.at_level(logging.WARNING):
-        able = fitting(limited(coder=longest), [LONG, *PROBLEMS], base)
+        able = fitting(limited(coder_prompt_tokens=longest), [LONG, *PROBLEMS], base)
     assert able == [*PROBLEMS], "at the limit, all but the long one"
     assert f"1 of 7 questions are left out: prompts over {longest} tokens" in caplog.text
     with pytest.raises(ConfigurationError, match=r"at least those of a round \(2\), got 0 of 7; raise round.coder_pro"):
-        fitting(limited(coder=3), [LONG, *PROBLEMS], base)
+        fitting(limited(coder_prompt_tokens=3), [LONG, *PROBLEMS], base)
     refusing = AutoTokenizer.from_pretrained(base)
     raises = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
     refusing.chat_template = raises + "{{ messages[0].content }}"
     refusing.save_pretrained(tmp_path)
-    shape = dataclasses.replace(INSTRUCT.round, coder_prompt_tokens=4096, questions=2)
-    preset = dataclasses.replace(INSTRUCT, model=PretrainedModel("somewhere", context=8192), round=shape)
+    limits = {"model": {"context": 8192}, "round": {"coder_prompt_tokens": 4096, "questions": 2}}
+    preset = preset_from_dict(limits, INSTRUCT)
     with pytest.raises(ConfigurationError, match="must take messages of the roles system, user, got: System role not"):
         fitting(preset, PROBLEMS, tmp_path)
 
@@ -151,7 +146,7 @@ def test_a_program_with_too_long_a_prompt_keeps_its_place_and_is_not_attacked(ba
     asked = prompter.tester(programs)
     sampled = answers(model, tokenizer, asked, 2, HOW)
     assert [[sample.text is None for sample in row] for row in sampled] == [[False] * 2, [True] * 2, [False] * 2]
-    assert model.seen == [asked[0], asked[2]]
+    assert model == [asked[0], asked[2]]
     # A policy whose ranks must all sample as many rows asks it, too: something short, and nothing is cut.
     assert asked[1].tokens == (tokenizer.eos_token_id,)
     assert [len(each.tokens) for each in prompter.tester(programs, longest=0)] == lengths
@@ -159,23 +154,19 @@ def test_a_program_with_too_long_a_prompt_keeps_its_place_and_is_not_attacked(ba
     assert all(each.tokens for each in Prompter(chat, tokenizer, longest=1).tester(programs)), "no empty rows"
 
 
-def test_a_tester_that_does_not_learn_is_not_asked_beyond_its_limit_either(tokenizer: Any, tmp_path: Path) -> None:
+def test_a_tester_that_does_not_learn_is_not_asked_beyond_its_limit(tokenizer: Any, tmp_path: Path, sandbox) -> None:
     """The one that writes tests once, and a past one."""
     chat, model = chat_of(SMOKE), Echo()
     limit = len(tokens_of(tokenizer, chat.tester(LONG, ""))) - 1
-    prompter, preset = Prompter(chat, tokenizer, limit), limited(tester=limit)
+    prompter, preset = Prompter(chat, tokenizer, limit), limited(tester_prompt_tokens=limit)
     coder, tester = (Frozen(each, tokenizer, "tester", HOW, lambda index: index) for each in (Echo(), model))
-    short, asked = (prompter.tester([(problem, ONE)])[0] for problem in (PROBLEMS[0], LONG))
-    assert (short.fits, asked.fits) == (True, False)
-    with open_sandbox() as sandbox:
-        arena = Arena(sandbox)
-        written = write_suites(coder, tester, arena, prompter, [PROBLEMS[0], LONG], preset.round)
-        past = dataclasses.replace(preset, options=Options(opponents="uniform"))
-        run = SeatRun(past, tmp_path, tmp_path / "tester", 0)
-        opponents = PastOpponents(run, {}, arena, prompter, lambda role, directory: model)
-        programs = [ReadProgram(problem, ONE, ONE) for problem in (LONG, PROBLEMS[0])]
-        long, fitted = opponents.play(0, programs, (), ()).suites
+    assert [each.fits for each in prompter.tester([(PROBLEMS[0], ONE), (LONG, ONE)])] == [True, False]
+    arena, past = Arena(sandbox), dataclasses.replace(preset, options=Options(opponents="uniform"))
+    written = write_suites(coder, tester, arena, prompter, [PROBLEMS[0], LONG], preset.round)
+    run = SeatRun(past, tmp_path, tmp_path / "tester", 0)
+    opponents = PastOpponents(run, {}, arena, prompter, lambda role, directory: model)
+    programs = [ReadProgram(problem, ONE, ONE) for problem in (LONG, PROBLEMS[0])]
+    long, fitted = opponents.play(0, programs, (), ()).suites
     assert {suite.problem for suite in written} == {PROBLEMS[0]}
     assert (len(long), len(fitted)) == (0, past.options.past(preset.round.suites))
-    assert len(model.seen) == 2, "once in each way"
-    assert all(prompt.fits for prompt in model.seen)
+    assert [prompt.fits for prompt in model] == [True, True], "once in each way"

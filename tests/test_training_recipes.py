@@ -25,7 +25,7 @@ from codea1_env.configuration.run_sections import ProblemFiles
 
 
 @pytest.fixture
-def here(bases: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def here(bases: Path, monkeypatch: Any, capsys: Any) -> Callable[..., str]:
     return partial(run_here, cache=bases, patch=monkeypatch, capsys=capsys)
 
 
@@ -66,26 +66,22 @@ def test_the_main_recipe_leaves_all_that_it_promises(finished: tuple[Path, str])
 
 
 def test_a_finished_run_is_carried_further_and_the_example_plays_it(finished: Any, here: Any, monkeypatch: Any) -> None:
-    output, _ = finished
-    threads: list[list[str]] = []
-    start = threading.Thread.start
+    threads, start, output = list[str](), threading.Thread.start, finished[0]
 
     def noted(thread: threading.Thread) -> None:
         library = sysconfig.get_path("stdlib")
         files = [frame.filename for frame in reversed(traceback.extract_stack()[:-1])]
-        threads.append([file for file in files if "site-packages" in file or not file.startswith(library)][:2])
+        threads.append(next(file for file in files if "site-packages" in file or not file.startswith(library)))
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", noted)
     here("agents/train_grpo.py", "--resume", str(output), "--rounds", "3")
-    assert threads, "those of libraries, such as tensorboard's"
-    assert [files for files in threads if "site-packages" not in files[0]] == [], "none is ours"
-    assert [files for files in threads if "_telemetry" in files[0]] == [], "nobody is told of a run"
+    assert threads, "those of libraries, such as tensorboard's; none is ours, and nobody is told of a run"
+    assert [file for file in threads if "site-packages" not in file or "_telemetry" in file] == []
     assert [line["round"] for line in records(output, "round")] == [1, 2, 3]
     assert str(output / "gone") in here("examples/play_checkpoint.py", str(output / "gone"), status=2)
     printed = here("examples/play_checkpoint.py", str(output))
-    assert "coder's reward" in printed
-    assert "hidden tests passed" in printed
+    assert all(name in printed for name in ("coder's reward", "hidden tests passed"))
 
 
 def test_self_play_trains_one_model_and_measures_it_in_both_roles(here: Callable[..., str], tmp_path: Path) -> None:
@@ -103,7 +99,6 @@ def trained(output: Path) -> list[str]:
 def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(here: Any, tmp_path: Path) -> None:
     """The golden tests' under another name."""
     text, mine, output = (ROOT / "baselines/golden_tests.py").read_text(), tmp_path / "mine.py", tmp_path / "run"
-    assert 'recipe="golden"' in text
     for roles in ('recipe="mine"', 'recipe="mine", like="own"', 'recipe=""', 'recipe="Golden"'):
         mine.write_text(text.replace('recipe="golden"', roles))
         said = here(str(mine), "--output", str(output), status=2)
@@ -131,9 +126,8 @@ def test_the_mini_preset_improves_both_seats(here: Callable[..., str], tmp_path:
     rows = {row["name"]: row for row in json.loads((tmp_path / "mini" / "summary.json").read_text())["rows"]}
     hidden, valid = rows["coder: hidden pass rate"], rows["tester: valid tests"]
     assert hidden["trained"] - hidden["base"] >= 0.15
-    assert hidden["low"] > 0
     assert valid["trained"] > valid["base"]
-    assert valid["low"] > 0
+    assert min(hidden["low"], valid["low"]) > 0
 
 
 def pretrained_config(directory: Path, model: Path) -> Path:
@@ -143,13 +137,12 @@ def pretrained_config(directory: Path, model: Path) -> Path:
     write_problems(directory / "train.jsonl", [too_long, *problems[:6]])
     unbroken = [dataclasses.replace(problem, mutants=()) for problem in problems[6:9]]
     write_problems(directory / "held_out.jsonl", unbroken)
-    saved = shutil.copytree(model, directory / "model")
-    positions = json.loads((saved / "config.json").read_text()) | {"max_position_embeddings": 4096}
-    (saved / "config.json").write_text(json.dumps(positions))
+    sizes = shutil.copytree(model, directory / "model") / "config.json"
+    sizes.write_text(json.dumps(json.loads(sizes.read_text()) | {"max_position_embeddings": 4096}))
     config = directory / "mine.yaml"
     config.write_text(
         f"extends: smoke\nname: files\nrounds: 2\nsave_rounds: 2\n"
-        f"model: {{pretrained: {saved}, context: 4096}}\n"
+        f"model: {{pretrained: {directory}/model, context: 4096}}\n"
         f"problems: {{file: {directory}/train.jsonl, held_out_file: {directory}/held_out.jsonl}}\n"
         "round: {coder_prompt_tokens: 2000, tester_prompt_tokens: 2000, updates: 2}\n"
         "grpo: {mask_truncated_completions: true}\n"
@@ -179,27 +172,25 @@ def test_what_cannot_be_reached_or_read_ends_a_run_in_one_line_and_before_it_has
     def snapshot_download(*_: object, **__: object) -> str:
         raise LocalEntryNotFoundError("No network.\nTry again.\n\nOr not.")
 
-    config, output, model = pretrained_config(tmp_path, base), tmp_path / "run", tmp_path / "model"
-    train = partial(here, "agents/train_grpo.py", "--output", str(output), status=2)
+    config, model, at = pretrained_config(tmp_path, base), tmp_path / "model", "codea1_env.training.models.base"
+    train = partial(here, "agents/train_grpo.py", "--output", str(tmp_path / "run"), "--config", str(config), status=2)
     sizes = json.loads((model / "config.json").read_text())
     sizes |= {"num_hidden_layers": sizes["num_hidden_layers"] + 1, "layer_types": None}
     for file, text in (("config.json", json.dumps(sizes)), ("tokenizer.json", "{")):
         (model / file).write_text(text)
-        said = train("--config", str(config))
+        said = train()
         assert said.startswith("train_grpo.py: --model must have ")
         assert str(model) in said
-    reach = "--model must be a directory or a model within reach"
-    assert reach in train("--config", str(config), "--model", "no/such/model/at all")
+    reach = "train_grpo.py: --model must be a directory or a model within reach on the hub, got "
+    assert train("--model", "no/such/model/at all").startswith(reach)
     with monkeypatch.context() as patch:
-        patch.setattr("codea1_env.training.models.base.snapshot_download", snapshot_download)
-        assert train("--config", str(config), "--model", "no/model") == (
-            f"train_grpo.py: {reach} on the hub, got 'no/model': No network. Try again. Or not."
-        )
+        patch.setattr(f"{at}.snapshot_download", snapshot_download)
+        assert train("--model", "no/model") == f"{reach}'no/model': No network. Try again. Or not."
         (tmp_path / "snapshot").mkdir()
-        patch.setattr("codea1_env.training.models.base.snapshot_download", lambda *_, **__: tmp_path / "snapshot")
-        assert "--model must hold a config.json, got none in" in train("--config", str(config), "--model", "no/model")
+        patch.setattr(f"{at}.snapshot_download", lambda *_, **__: tmp_path / "snapshot")
+        assert "--model must hold a config.json, got none in" in train("--model", "no/model")
     (tmp_path / "bad.jsonl").write_text("{}\n")
     files = ProblemFiles(file=str(tmp_path / "bad.jsonl"), held_out_limit=1)
     config.write_text(yaml.safe_dump(dataclasses.replace(TINY, problems=files).to_dict()))
-    assert "bad.jsonl:1: the fields must include" in train("--config", str(config))
-    assert not output.exists()
+    assert "bad.jsonl:1: the fields must include" in train()
+    assert not (tmp_path / "run").exists()

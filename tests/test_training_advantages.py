@@ -16,9 +16,7 @@ from codea1_env.training.samples import Row, RowLabel, Sample, Span, token_advan
 
 def labels(groups: Sequence[str], questions: Sequence[str] = "", seats: Sequence[str] = ()) -> list[RowLabel]:
     """`questions`: a letter a row; else that of the group."""
-    seats = seats or ["coder"] * len(groups)
-    rows = zip(groups, questions or groups, seats, strict=True)
-    return [RowLabel(group, question, seat) for group, question, seat in rows]
+    return [*map(RowLabel, groups, questions or groups, seats or ["coder"] * len(groups))]
 
 
 def advantages(estimator: Estimator, rewards: Sequence[float | None], rows: Sequence[RowLabel]) -> list[float]:
@@ -83,8 +81,7 @@ def test_a_row_without_a_score_does_not_count_and_groups_without_differences_hav
     assert found[0] < 0
     same: list[list[float | None]] = [[], [None], [None, None], [0.3], [0.1, 0.1, 0.1], [0.7] * 6]
     for rewards in same:
-        groups = ["a"] * len(rewards)
-        assert without_signal(torch.tensor(grpo(rewards, groups, scale)), labels(groups)).all()
+        assert without_signal(torch.tensor(grpo(rewards, "a" * len(rewards), scale)), labels("a" * len(rewards))).all()
     silent = without_signal(torch.tensor(grpo([1.0, 0.5, 1.0, 0.0, None], "ababc", scale)), labels("ababc"))
     assert silent.tolist() == [True, False, True, False, True]
     alone = advantages_of(estimator_of(Algorithm(scale=scale)), batch(("a", 0.5), ("a", None)))
@@ -177,11 +174,10 @@ def test_each_test_of_a_suite_has_its_own_advantage() -> None:
 @pytest.mark.parametrize(("drops", "learnt"), [("keep", [1, 1, 0, 0, 0, 1, 1]), ("drop", [1, 1, 0, 0, 0, 0, 0])])
 def test_what_is_learnt_from_is_scored_plays_and_may_have_to_teach(drops: str, learnt: list[int]) -> None:
     rows = batch(("a", 0.0), ("a", 1.0), ("a", None), ("b", 0.0), ("b", 1.0), ("c", 1.0), ("c", 1.0), resting="b")
-    found = advantages_of(estimator_of(Algorithm(zero_variance=drops)), rows)
+    parts = (rows, rows[3:5], rows[5:])  # the second is another's turn
+    found, *others = (advantages_of(estimator_of(Algorithm(zero_variance=drops)), part) for part in parts)
     assert found.learnt.int().tolist() == learnt
-    assert not found.rests
-    assert advantages_of(estimator_of(Algorithm(zero_variance=drops)), rows[3:5]).rests, "another's turn"
-    assert advantages_of(estimator_of(Algorithm(zero_variance=drops)), rows[5:]).rests == (drops == "drop")
+    assert [found.rests, *(each.rests for each in others)] == [False, True, drops == "drop"]
 
 
 def test_a_batch_is_described_by_its_groups() -> None:
@@ -194,9 +190,7 @@ def test_a_batch_is_described_by_its_groups() -> None:
 def released_advantages(rewards: Sequence[float]) -> list[float]:
     """The rule of Code-A1's released code: one bfloat16 a response, the mean and sample deviation in that type, too."""
     scores = torch.tensor(rewards, dtype=torch.bfloat16)
-    advantage = (scores - scores.mean()) / (scores.std() + 1e-6)
-    assert advantage.dtype is torch.bfloat16
-    found: list[float] = advantage.tolist()
+    found: list[float] = ((scores - scores.mean()) / (scores.std() + 1e-6)).tolist()
     return found
 
 

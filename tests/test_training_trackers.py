@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,9 +41,8 @@ def test_tensorboard_has_the_names_and_numbers_of_the_metrics_which_are_on_disk_
     assert not (tmp_path / "without" / "tensorboard").exists()
     log_a_run(tmp_path / "with", ("tensorboard",))
     found = scalars(tmp_path / "with" / "tensorboard")
-    assert found["round/coder_reward"] == [(1, 0.5)]
-    assert found["seat/coder/loss"] == [(2, 0.25)]
-    assert found["evaluation/coder/hidden_pass_rate"] == [(2, 0.75)]
+    later = {"seat/coder/loss": [(2, 0.25)], "evaluation/coder/hidden_pass_rate": [(2, 0.75)]}
+    assert found.items() >= ({"round/coder_reward": [(1, 0.5)]} | later).items()
     for run in ("with", "without"):
         assert {"/".join(filter(None, name)) for name in logged_names(tmp_path / run)} == set(found)
 
@@ -75,23 +75,20 @@ def test_transformers_callbacks_are_told_of_the_run(tmp_path: Path, monkeypatch:
 
 
 def test_no_tracker_gets_what_is_no_number_and_one_that_fails_is_left_out(tmp_path: Path, caplog: Any) -> None:
-    class Callback:
-        def __init__(self) -> None:
-            self.logs: list[dict[str, float]] = []
+    told = list[dict[str, float]]()
 
-        def on_log(self, *_: Any, logs: dict[str, float], **__: Any) -> None:
-            self.logs.append(logs)
-            if len(self.logs) == 2:
-                raise OSError("the line is cut")
+    def on_log(*_: Any, logs: dict[str, float], **__: Any) -> None:
+        told.append(logs)
+        if len(told) == 2:
+            raise OSError("the line is cut")
 
-    trackers = Trackers(("tensorboard",), tmp_path, {}, 0)
-    driven = DrivenTracker("tensorboard", tmp_path, {})
+    trackers, driven = Trackers(("tensorboard",), tmp_path, {}, 0), DrivenTracker("tensorboard", tmp_path, {})
     driven.close()
-    driven._is_up, driven._callback = True, Callback()
+    driven._is_up, driven._callback = True, SimpleNamespace(on_log=on_log)
     trackers._driven = [driven]
     for rounds in range(1, 4):
         trackers.log("round", rounds, ROUND)
-    assert driven._callback.logs == [{"round/coder_reward": 0.5}] * 2, "none after the failure"
+    assert told == [{"round/coder_reward": 0.5}] * 2, "none after the failure"
     assert "failed, and the run continues without it: OSError('the line is cut')" in caplog.text
     trackers.close()
 
@@ -100,22 +97,13 @@ def test_the_argument_and_the_configuration_reach_it(tmp_path: Path) -> None:
     config = tmp_path / "mine.yaml"
     config.write_text("report_to: []\n")
     output = ["--output", str(tmp_path / "run"), "--preset", "smoke"]
-    for more, names in (
-        ([], ("tensorboard",)),
-        (["--config", str(config)], ()),
-        (["--report-to", "none"], ()),
-        (["--report-to", "tensorboard"], ("tensorboard",)),
-    ):
-        assert parse_arguments("", [*output, *more]).preset.report_to == names
+    board = ("tensorboard",)
+    told = {"": board, f"--config {config}": (), "--report-to none": (), "--report-to tensorboard": board}
+    for more, names in told.items():
+        assert parse_arguments("", [*output, *more.split()]).preset.report_to == names
 
 
-OFFLINE = """
-import sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from test_training_trackers import log_a_run
-log_a_run(Path({directory!r}), ({name!r},))
-"""
+TESTS, OFFLINE = Path(__file__).parent, "from pathlib import Path; from test_training_trackers import log_a_run; "
 
 
 @pytest.mark.slow
@@ -125,8 +113,8 @@ def test_a_tracker_takes_a_run_offline(name: str, tmp_path: Path, monkeypatch: p
     pytest.importorskip(name)
     (tmp_path / name).mkdir()
     told = {"WANDB_MODE": "offline", "WANDB_DIR": str(tmp_path), "WANDB_PROJECT": "codea1", "HF_HUB_OFFLINE": "1"}
-    told |= {"TRACKIO_DIR": str(tmp_path / "trackio")}
-    code = OFFLINE.format(tests=str(Path(__file__).parent), directory=str(tmp_path / "run"), name=name)
+    told |= {"TRACKIO_DIR": str(tmp_path / "trackio"), "PYTHONPATH": os.pathsep.join([*sys.path, str(TESTS)])}
+    code = f"{OFFLINE}log_a_run(Path({str(tmp_path / 'run')!r}), ({name!r},))"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=os.environ | told, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]

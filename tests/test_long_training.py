@@ -10,6 +10,7 @@ import textwrap
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -38,15 +39,15 @@ def recipe(tmp_path: Path) -> str:
 
 
 def test_a_start_that_was_killed_before_it_wrote_anything_is_no_obstacle(tmp_path: Path) -> None:
-    for left in ([], [".config.yaml.0123abcd.tmp"]):
+    for left in ((), (".config.yaml.0123abcd.tmp",)):
         output = tmp_path / str(len(left))
         output.mkdir()
         for name in ("lock", *left):
             (output / name).touch()
-        with Run(parse_arguments("", ["--preset", "smoke", "--output", str(output)]), SEATS):
+        with Run(parse_arguments("", argv := ["--preset", "smoke", "--output", str(output)]), SEATS):
             assert (output / "config.yaml").is_file()
         with pytest.raises(SystemExit):
-            parse_arguments("", ["--preset", "smoke", "--output", str(output)])
+            parse_arguments("", argv)
 
 
 def test_a_finished_run_says_so_and_loads_nothing_and_a_summary_of_fewer_rounds_is_no_end(tmp_path: Path) -> None:
@@ -73,8 +74,8 @@ STAGES = ("config.yaml", "metrics.jsonl", "coder/checkpoint-1", "coder/checkpoin
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("how", ["SIGKILL", "SIGINT", "full"])
 def test_a_training_run_that_ends_at_any_stage_goes_on(how: str, stage: str, bases: Path, tmp_path: Path) -> None:
-    output, environment = tmp_path / "run", os.environ | {"CODEA1_CACHE": str(bases)}
-    options: dict[str, Any] = {"cwd": ROOT, "env": environment, "stderr": subprocess.PIPE, "text": True}
+    output, own = tmp_path / "run", os.environ | {"CODEA1_CACHE": str(bases)}
+    options: dict[str, Any] = {"cwd": ROOT, "env": own, "stderr": subprocess.PIPE, "text": True}
     command = [*TRAIN, "--preset", "smoke", "--output", str(output), "--rounds", "3"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, **options)
     while process.poll() is None and not (output / stage).exists():
@@ -98,7 +99,7 @@ def test_a_training_run_that_ends_at_any_stage_goes_on(how: str, stage: str, bas
 
 STUDY = """
     import sys, pathlib
-    sys.path[:0] = [{tests!r}, {experiments!r}]
+    sys.path[:0] = [{root!r} + "/tests", {root!r} + "/experiments"]
     from test_study import FAKE, fake_arms, run  # noqa: E402
     from study_cells import plan, run_cells
     cells = plan(["smoke"], fake_arms({recipe!r}, endless=99, good=40), [0], {{}})
@@ -108,8 +109,7 @@ STUDY = """
 
 def test_a_study_that_is_killed_leaves_no_run_behind(recipe: str, tmp_path: Path) -> None:
     psutil = pytest.importorskip("psutil")
-    given = {"tests": str(ROOT / "tests"), "experiments": str(ROOT / "experiments"), "recipe": recipe}
-    code = textwrap.dedent(STUDY.format(**given, output=str(tmp_path / "out")))
+    code = textwrap.dedent(STUDY.format(root=str(ROOT), recipe=recipe, output=str(tmp_path / "out")))
     study = psutil.Popen([sys.executable, "-c", code])
     while not (cells := study.children()) and study.poll() is None:
         time.sleep(0.05)
@@ -121,14 +121,11 @@ def test_a_study_that_is_killed_leaves_no_run_behind(recipe: str, tmp_path: Path
 
 def test_a_study_begins_no_further_cell_where_nothing_runs(recipe: str, tmp_path: Path, monkeypatch: Any) -> None:
     cells = study_cells.plan(["smoke"], fake_arms(recipe, bad=13, good=40, other=41), [0], {})
-
-    def gone(sandbox: LocalSandbox, jobs: Any) -> Any:
-        raise SandboxError("the sandbox must be there, got none")
-
+    gone = SandboxError("the sandbox must be there, got none")
     with monkeypatch.context() as patch:
-        patch.setattr(LocalSandbox, "run", gone)
+        patch.setattr(LocalSandbox, "run", Mock(side_effect=gone))
         ended = run(cells, tmp_path / "out", jobs=1)
-    assert ended.stopped == "the sandbox must be there, got none"
+    assert ended.stopped == str(gone)
     assert list(ended.failures) == ["smoke/bad/seed0"]
     assert ended.left == ("smoke/good/seed0", "smoke/other/seed0")
     assert run(cells, tmp_path / "out") == study_cells.Ended({}, (), False), "the same command goes on"

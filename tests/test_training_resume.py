@@ -95,9 +95,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(name: str, base: Path, tmp_pa
     seats, preset = made(RUNS[name], tmp_path)
     if preset.trainer == "packed":
         monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails: the extra `train` does not bring it
-    rounds = 2 if name == "adapters" else 3
-    arenas = 2 if name == "own and past, packed" else 1
-    whole = runs.assert_resumes(base, tmp_path, rounds=rounds, preset=preset, seats=seats, arenas=arenas)
+    how = {"rounds": 2 if name == "adapters" else 3, "arenas": 2 if name == "own and past, packed" else 1}
+    whole = runs.assert_resumes(base, tmp_path, preset=preset, seats=seats, **how)
     assert [*seats] == sorted(path.parent.name for path in whole.glob("*/final"))
     for look in LOOKS[name.split(",")[0]]:
         look(whole, base, preset)
@@ -149,8 +148,7 @@ def look_at_one_player(whole: Path, base: Path, preset: Any) -> None:
     state = json.loads((runs.last_checkpoint(whole / "player") / "advantage.json").read_text())
     assert state["means"].keys() == set(runs.SEATS) if preset.trainer == "trl" else state["means"]
     passed = json.loads((runs.last_checkpoint(whole / "player") / "questions.json").read_text())["passed"]
-    assert passed
-    assert all(0 <= rate <= 1 for rate in passed.values())
+    assert 0 <= min(passed.values()) <= max(passed.values()) <= 1
 
 
 def look_at_adapters(whole: Path, base: Path, preset: Any) -> None:
@@ -160,14 +158,12 @@ def look_at_adapters(whole: Path, base: Path, preset: Any) -> None:
         assert not list((whole / seat / "final").glob("adapter*"))
         after = runs.weights(whole / seat / "final")
         assert after.keys() == before.keys()
-        changed = {name for name in after if not torch.equal(after[name], before[name])}
-        assert changed
-        assert all("q_proj.weight" in name or "down_proj.weight" in name for name in changed)
+        changed = {".".join(name.split(".")[-2:]) for name in after if not torch.equal(after[name], before[name])}
+        assert set() < changed <= {"q_proj.weight", "down_proj.weight"}
 
 
-LOOKS = {
-    "own and past": (look_at_parts, look_at_past), "alone": (look_at_one_player,), "adapters": (look_at_adapters,)
-}  # fmt: skip
+LOOKS: dict[str, Any] = {"own and past": (look_at_parts, look_at_past), "alone": (look_at_one_player,)}
+LOOKS["adapters"] = (look_at_adapters,)
 
 
 @pytest.mark.slow
@@ -175,8 +171,7 @@ LOOKS = {
 def test_a_run_killed_at_random_is_the_same(bases: Path, tmp_path: Path, engine: str, kills: str, rounds: str) -> None:
     pytest.importorskip("ray", reason="the extra `ray` is not installed")
     told = f"--engine {engine} --updates 2 --kills {kills} --rounds {rounds} --output {tmp_path / 'runs'}"
-    command = [sys.executable, "benchmarks/resume_torture.py", *told.split()]
-    environment = os.environ | {"CODEA1_CACHE": str(bases)}
-    done = subprocess.run(command, cwd=runs.ROOT, env=environment, capture_output=True, text=True, check=False)
+    command, own = [sys.executable, "benchmarks/resume_torture.py", *told.split()], {"CODEA1_CACHE": str(bases)}
+    done = subprocess.run(command, cwd=runs.ROOT, env=os.environ | own, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the same, bit for bit" in done.stdout

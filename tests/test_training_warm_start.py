@@ -3,7 +3,6 @@
 import dataclasses
 import random
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,7 @@ def test_every_way_of_loading_the_tokenizer_gives_the_same_tokens_and_a_number_i
     texts = [example.messages[-1]["content"] + "\n" + example.answer for example in CORPUS]
     tokenizer = build_tokenizer(texts, MINI.model.vocabulary)
     assert len(tokenizer) <= MINI.model.vocabulary
-    tokens = tokens_in(tokenizer, "assert solve([3, -4, 0]) == -1")
-    assert tokens == ["assert", " solve", "([", "3", ", -4", ", 0", "])", " ==", " -1"]
+    assert tokens_in(tokenizer, "assert solve([3, -4, 0]) == -1") == "assert| solve|([|3|, -4|, 0|])| ==| -1".split("|")
 
 
 def require_same_tokens(directory: Path, corpus: Iterable[Any]) -> None:
@@ -55,12 +53,12 @@ def tokens_in(tokenizer: Any, text: str) -> list[str]:
 
 def test_the_chat_template_marks_the_task_and_the_answer(saved: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(saved)
-    rendered = partial(tokenizer.apply_chat_template, tokenize=False, add_generation_prompt=True)
-    assert rendered(coder_messages("f(xs): return it.")) == "<code>f(xs): return it.<ans>"
-    asked = tiny.tester_messages("Q", "def f(xs):\n    return xs\n")
-    assert rendered(asked) == "<test>Q\ndef f(xs):\n    return xs<ans>"
-    answered = [*coder_messages("Q"), {"role": "assistant", "content": "A"}]
-    assert rendered(answered) == "<code>Q<ans>A<eos>"
+    for messages, text in (
+        (coder_messages("f(xs): return it."), "<code>f(xs): return it.<ans>"),
+        (tiny.tester_messages("Q", "def f(xs):\n    return xs\n"), "<test>Q\ndef f(xs):\n    return xs<ans>"),
+        ([*coder_messages("Q"), {"role": "assistant", "content": "A"}], "<code>Q<ans>A<eos>"),
+    ):
+        assert tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True) == text
 
 
 def test_the_corpus_is_seeded_asks_training_questions_only_and_holds_both_tasks_in_the_stated_shares() -> None:
@@ -78,10 +76,9 @@ def test_the_corpus_is_seeded_asks_training_questions_only_and_holds_both_tasks_
 
 def test_equal_seeds_give_equal_models_and_leave_the_global_streams_alone(saved: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(saved)
-    before = torch.get_rng_state(), random.getstate()
+    before = torch.get_rng_state().tolist(), random.getstate()
     one, same, other = (build_model(TINY.model, tokenizer, seed) for seed in (1, 1, 2))
-    assert torch.equal(before[0], torch.get_rng_state())
-    assert before[1] == random.getstate()
+    assert before == (torch.get_rng_state().tolist(), random.getstate())
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), same.parameters(), strict=True))
     assert not all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
     assert MINI.model.hidden // MINI.model.heads >= 32
@@ -98,8 +95,8 @@ def test_the_cache_is_keyed_by_what_makes_a_model(saved: Path, of_bands: Path, t
     other = base_model(warmer, cache)
     assert other != saved
     assert not same_weights(other, saved)
-    with caplog.at_level("INFO"):
-        rebuilt = base_model(FEW_STEPS, tmp_path / "elsewhere")
+    caplog.set_level("INFO")
+    rebuilt = base_model(FEW_STEPS, tmp_path / "elsewhere")
     assert "after 3 steps" in caplog.text
     assert rebuilt.name == saved.name != of_bands.name
     assert same_weights(rebuilt, saved)
@@ -123,15 +120,12 @@ def of_bands(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_number_of_the_bands_family_is_the_same_token_wherever_it_stands(of_bands: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(of_bands)
-    texts = {
-        "fee(x): up to 11 gives 7; otherwise 90.": "fee(x): |up to |11| gives |7|; otherwise |90|.",
-        "def f(x):\n    if x <= 11: return 7\n    return 90": (
-            "def f(x):|\n    if x <= |11|: return |7|\n    return |90"
-        ),
-        f"{EDGE}\nassert rank(11) == 7": f"{EDGE}|\nassert rank(|11|) == |7",
-    }
-    for text, tokens in texts.items():
-        assert tokens_in(tokenizer, text) == tokens.split("|")
+    for tokens in (
+        "fee(x): |up to |11| gives |7|; otherwise |90|.",
+        "def f(x):|\n    if x <= |11|: return |7|\n    return |90",
+        f"{EDGE}|\nassert rank(|11|) == |7",
+    ):
+        assert tokens_in(tokenizer, tokens.replace("|", "")) == tokens.split("|")
     corpus = list(examples(BANDS, 60))
     require_same_tokens(of_bands, corpus)
     for example in corpus:
@@ -150,9 +144,8 @@ def test_the_corpus_of_bands_practises_first_and_then_takes_up_its_habits() -> N
         assert all(e.answer.split("\n")[0] in (EDGE, BASIC) for e in part)
         shown = [e.messages[1]["content"] for e in part if "def " in e.messages[1]["content"]]
         assert 1 - len(shown) / len(part) == pytest.approx(warm.blind_share, abs=0.06)
-        assert sum("==" in program for program in shown) / len(shown) == pytest.approx(0.5, abs=0.07), (
-            "as buggy as ever"
-        )
+        buggy = sum("==" in program for program in shown) / len(shown)
+        assert buggy == pytest.approx(0.5, abs=0.07), "as ever"
     written = {name: [e.answer for e in part if e.messages[0]["content"] == "code"] for name, part in parts.items()}
     invented = {name: sum("==" in program for program in part) / len(part) for name, part in written.items()}
     rates = {"practice": 0.5 * warm.practice_bug_rate, "habits": 0.5 * warm.bug_rate}

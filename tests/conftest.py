@@ -145,11 +145,13 @@ def bases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(scope="session")
 def base(bases: Path) -> Path:
     """A tiny base model that knows enough for rewards to differ; built once for all tests of training."""
-    from training_runs import tiny_base
+    from training_runs import TINY
+
+    from codea1_env.training.models.warm_start import base_model
 
     with open(bases / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes second takes what the first one built
-        return tiny_base(bases)
+        return base_model(TINY, bases)
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,12 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
-from training_runs import TINY, records, run_here, tiny_base, without_seconds
+from training_runs import TINY, records, run_here, without_seconds
 
 from codea1_env.configuration.model_sections import WarmStartPreset
 from codea1_env.configuration.presets import load_preset
 from codea1_env.evaluation.metrics import Interval
+from codea1_env.training.models.warm_start import base_model
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
@@ -44,7 +45,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model from nothing that has places for the preset's prompts, whose letters are many tokens here."""
     shape = dataclasses.replace(TINY.model, hidden=32, heads=1, context=2048)
     preset = dataclasses.replace(TINY, model=shape, warm_start=WarmStartPreset(steps=0, problems=50))
-    return tiny_base(tmp_path_factory.mktemp("cache"), preset)
+    return base_model(preset, tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture

@@ -115,18 +115,17 @@ def test_an_own_reward_is_paid_and_replayed(outside: Path, sandbox: LocalSandbox
 
 
 def test_the_command_takes_rewards_of_ones_own_into_every_process_and_records_their_names(outside: Path) -> None:
-    tester, coder = ("--tester-reward", "own_reward:Reward"), ("--coder-reward", "own_coder:AllOrNothing")
-    arguments = {"tester": '{"accusing": -0.5}', "coder": '{"nothing": -1}'}
-    both = (*tester, "--tester-reward-args", arguments["tester"], *coder, "--coder-reward-args", arguments["coder"])
+    config: dict[str, Any] = {"tester_reward": "own_reward:Reward", "tester_reward_args": {"accusing": -0.5}}
+    config |= {"coder_reward": "own_coder:AllOrNothing", "coder_reward_args": {"nothing": -1}}
+    told = {f"--{name.replace('_', '-')}": value for name, value in config.items()}
+    both = [word if isinstance(word, str) else json.dumps(word) for option in told.items() for word in option]
     record = scored(*both, "--workers", 2)
     assert suite_rewards(record) == [REWARDS[0], [-0.5], []], "what the arguments say"
     assert [code["reward"] for code in record["codes"]] == [1.0, -1, -1]
-    named = {f"{seat}_reward": path for seat, path in (tester, coder) for seat in [seat.split("-")[2]]}
-    given = {f"{seat}_reward_args": json.loads(text) for seat, text in arguments.items()}
-    assert record["config"].items() >= (named | given).items()
+    assert record["config"].items() >= config.items()
     command("view", "out.jsonl", "-o", "page.html")
     for wrong in ('{"acusing": 1}', "[1]", "{"):
-        assert len(scored(*tester, "--tester-reward-args", wrong, status=2).splitlines()) <= 3
+        assert len(scored(*both[:2], "--tester-reward-args", wrong, status=2).splitlines()) <= 3
 
 
 def test_a_coder_reward_of_ones_own_pays_programs_and_is_replayed(outside: Path, sandbox: LocalSandbox) -> None:
@@ -284,9 +283,8 @@ RECENT = BookConfig(policy="own_book:Recent", capacity=2)
 def test_a_policy_of_ones_own_decides_what_is_kept_and_its_book_round_trips_and_names_it(outside: Path) -> None:
     """A failed at the first visit, B at the second, A again at the third. A book alone makes no module be imported."""
     book = MistakeBook(RECENT)
-    book.record("p", [], [A])
-    book.record("p", [A], [B])
-    book.record("p", [B, B], [], failed_replays=[A])
+    for passed, failed, again in (([], [A], []), ([A], [B], []), ([B, B], [], [A])):
+        book.record("p", passed, failed, failed_replays=again)
     assert (book.replay("p", 8), book.replay("p", 1)) == ((A, B), (A,))
     book.save("book.jsonl")
     header = json.loads(Path("book.jsonl").read_text().splitlines()[0])

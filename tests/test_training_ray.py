@@ -247,25 +247,20 @@ def test_actors_hold_the_lock_of_their_run_until_they_have_ended(base: Path, tmp
 
 
 @pytest.fixture
-def begun(bases: Path, tmp_path: Path, monkeypatch: Any) -> Callable[[], tuple[Any, list[Any]]]:
+def begun(bases: Path, tmp_path: Path, monkeypatch: Any) -> tuple[Any, list[Any]]:
     """Starts agents/train_grpo.py as a user does, many short rounds in `run`: the process, and all that it has started
     once each seat has learnt from a round."""
-    psutil = pytest.importorskip("psutil")
+    psutil, run = pytest.importorskip("psutil"), tmp_path / "run"
     monkeypatch.setenv("RAY_ADDRESS", "local")
     monkeypatch.setenv("CODEA1_CACHE", str(bases))
-
-    def begin() -> tuple[Any, list[Any]]:
-        options = ["--preset", "smoke", "--engine", "ray", "--rounds", "2000", "--output", str(tmp_path / "run")]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        process = psutil.Popen([sys.executable, RECIPE, *options], start_new_session=True, **pipes)
-        metrics = tmp_path / "run" / "metrics.jsonl"
-        while process.poll() is None and not (
-            metrics.exists() and all(runs.records(tmp_path / "run", "seat", seat) for seat in runs.SEATS)
-        ):
-            time.sleep(0.05)
-        return process, process.children(recursive=True)
-
-    return begin
+    options = ["--preset", "smoke", "--engine", "ray", "--rounds", "2000", "--output", str(run)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = psutil.Popen([sys.executable, RECIPE, *options], start_new_session=True, **pipes)
+    while process.poll() is None:
+        if (run / "metrics.jsonl").exists() and all(runs.records(run, "seat", seat) for seat in runs.SEATS):
+            break
+        time.sleep(0.05)
+    return process, process.children(recursive=True)
 
 
 def ended(process: Any, family: list[Any]) -> tuple[int, str]:
@@ -279,7 +274,7 @@ def ended(process: Any, family: list[Any]) -> tuple[int, str]:
 
 @pytest.mark.slow
 def test_ctrl_c_finishes_the_round_leaves_nothing_running_and_the_run_goes_on(begun: Any, tmp_path: Path) -> None:
-    process, family = begun()
+    process, family = begun
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to everything that was started
     status, errors = ended(process, family)
     assert status == 130, errors[-2000:]
@@ -296,7 +291,7 @@ def test_ctrl_c_finishes_the_round_leaves_nothing_running_and_the_run_goes_on(be
 
 @pytest.mark.slow
 def test_a_killed_actor_ends_the_recipe_with_one_line_and_the_status_1(begun: Any) -> None:
-    process, family = begun()
+    process, family = begun
     next(each for each in family if "SeatActor" in each.cmdline()[0]).kill()
     status, errors = ended(process, family)
     assert status == 1

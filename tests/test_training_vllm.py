@@ -1,7 +1,4 @@
-"""A duel whose seats both sample with vLLM on a CPU.
-
-Optional: `make test-vllm` makes an environment that has vLLM.
-"""
+"""A duel whose seats both sample with vLLM on a CPU. Optional: `make test-vllm` makes an environment that has vLLM."""
 
 import importlib.util
 import tempfile
@@ -11,11 +8,12 @@ from typing import Any
 
 import pytest
 import torch
-from training_runs import SEATS, play_duel, records, tiny, tiny_base, without_evaluations
+from training_runs import SEATS, play_duel, records, tiny, without_evaluations
 from trl import GRPOConfig
 
 from codea1_env.configuration.placement import SeatPlacement, trainer_arguments
 from codea1_env.configuration.presets import Preset
+from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.policies.trl_policy import TrlPolicy
 from codea1_env.training.policies.vllm_colocated import before_building
 from codea1_env.training.samples import SeatRun
@@ -33,9 +31,7 @@ def test_a_seat_without_its_generator_says_how_to_get_it(tmp_path: Path) -> None
         before_building(arguments)
 
 
-needs_vllm = pytest.mark.skipif(
-    not HAS_VLLM, reason="vLLM is not installed; `make test-vllm` makes an environment with it"
-)
+needs_vllm = pytest.mark.skipif(not HAS_VLLM, reason="vLLM is not installed; `make test-vllm` has it")
 ADAPTERS = tiny(PRESET, lora={"rank": 4, "alpha": 16}, grpo={"learning_rate": 1e-2})
 
 
@@ -44,7 +40,7 @@ ADAPTERS = tiny(PRESET, lora={"rank": 4, "alpha": 16}, grpo={"learning_rate": 1e
 @pytest.mark.parametrize("preset", [PRESET, ADAPTERS], ids=["weights", "adapters"])
 def test_vllm_samples_from_the_weights_of_every_update(preset: Preset, tmp_path: Path) -> None:
     """What vLLM says of the tokens that it drew, and what the trained model says of them, is the same."""
-    play_duel(tmp_path / "run", tiny_base(tmp_path), rounds=ROUNDS, preset=preset)
+    play_duel(tmp_path / "run", base_model(tiny(), tmp_path), rounds=ROUNDS, preset=preset)
     for seat in SEATS:
         logged = records(tmp_path / "run", "seat", seat)
         assert [record["round"] for record in logged] == list(range(1, ROUNDS + 1))
@@ -55,14 +51,12 @@ def test_vllm_samples_from_the_weights_of_every_update(preset: Preset, tmp_path:
 
 def with_base(model: Any, generation: Any) -> None:
     """Write the base back, which the adapters are to be beside."""
-    kept = {name: each.detach().clone() for name, each in model.named_parameters() if "lora_" in name}
-    for name, parameter in model.named_parameters():
-        if name in kept:
-            torch.nn.init.zeros_(parameter)
+    kept = {each: each.detach().clone() for name, each in model.named_parameters() if "lora_" in name}
+    for parameter in kept:
+        torch.nn.init.zeros_(parameter)
     type(generation).sync_weights(generation)
-    for name, parameter in model.named_parameters():
-        if name in kept:
-            parameter.data.copy_(kept[name])
+    for parameter, value in kept.items():
+        parameter.data.copy_(value)
 
 
 @pytest.mark.vllm
@@ -72,13 +66,12 @@ def test_vllm_says_the_same_with_adapters_as_with_merged_weights(tmp_path: Path,
     the folder that an adapter goes through nothing is left."""
     (tmp_path / "folders").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "folders"))
-    run = SeatRun(ADAPTERS, tiny_base(tmp_path), tmp_path / "coder", 3)
+    run = SeatRun(ADAPTERS, base_model(tiny(), tmp_path), tmp_path / "coder", 3)
     trainer = TrlPolicy(run)._trainer
     generation = trainer.vllm_generation
     generation.temperature, generation.max_completion_length, prompts = 0.0, 12, [[3, 4, 5], [6, 7]]
     trained = {name: each for name, each in trainer.model.named_parameters() if each.requires_grad}
-    assert trained
-    assert all("lora_" in name for name in trained)
+    assert {"lora_" in name for name in trained} == {True}
 
     def said() -> tuple[list[list[int]], list[float]]:
         _, tokens, logprobs, _ = generation.generate(prompts, None, 1, nullcontext())

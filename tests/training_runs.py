@@ -6,8 +6,8 @@ import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Sequence
+from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from codea1_env.configuration.presets import SMOKE, Preset, preset_from_dict
 from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.training.loop import Recipe
-from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.policies.backend import open_backend
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.process import prepare_process
@@ -106,62 +105,39 @@ def recipes_here(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(subprocess, "Popen", started)
 
 
-def tiny_base(cache: Path, preset: Preset = TINY) -> Path:
-    return base_model(preset, cache)
-
-
-@contextmanager
-def opened(
-    directory: Path,
-    base: Path,
-    *,
-    rounds: int,
-    preset: Preset = TINY,
-    seed: int = 0,
-    resume: bool = False,
-    engine: str = "local",
-    arena_type: type[Arena] = Arena,
-    make_sandbox: Callable[[], Any] = open_sandbox,
-    seats: Sequence[str] = SEATS,
-    recipe: str = "code_a1",
-    address: str | None = None,
-) -> Iterator[Recipe]:
-    """What a recipe's loop works with, without the evaluations before and after."""
-    prepare_process()
-    preset = dataclasses.replace(preset, rounds=rounds)
-    problems = miniature_problems("train", preset.problems.train, seed)
-    held_out = miniature_problems("held_out", preset.problems.held_out, 0)
-    arguments = RecipeArguments(preset, directory, seed, resume, engine, recipe=recipe, address=address)
-    with (
-        Run(arguments, preset.seats_of(seats), held_out) as run,
-        open_backend(run, base) as backend,
-        make_sandbox() as sandbox,
-        open_arena(run, len(problems))
-        if preset.arenas > 1
-        else arena_type(sandbox, preset.reward, run.book(), on_failure="apart") as arena,
-    ):
-        loop = Recipe(run, backend, arena, base, base, problems)
-        try:
-            yield loop
-        finally:
-            loop.close()
-
-
 def play_duel(
     directory: Path,
     base: Path,
     *,
     rounds: int,
+    preset: Preset = TINY,
+    resume: bool = False,
+    engine: str = "local",
+    address: str | None = None,
     seats: Sequence[str] = SEATS,
+    arena_type: type[Arena] = Arena,
+    make_sandbox: Callable[[], Any] = open_sandbox,
     on_score: Callable[[Recipe, int, Score], Score | None] = lambda *_: None,
     on_end: Callable[[int], None] = lambda _: None,
-    **how: Any,
 ) -> bool:
-    """The loop of agents/train_grpo.py; of baselines/self_play.py with a player, of golden_tests.py with a coder alone.
-    True if it was interrupted. `on_score`: told of each round before it is learnt from; what it returns is learnt in
-    its place. `on_end`: told of each round once it has ended. `how`: as for `opened`."""
-    recipe = {("player",): "self-play", ("coder",): "golden"}.get(tuple(seats), "code_a1")
-    with opened(directory, base, rounds=rounds, seats=seats, recipe=recipe, **how) as run:
+    """The loop of agents/train_grpo.py; of baselines/self_play.py with a player, of golden_tests.py with a coder alone;
+    without the evaluations before and after. True if it was interrupted. `on_score`: told of each round before it is
+    learnt from; what it returns is learnt in its place. `on_end`: told of each round once it has ended."""
+    prepare_process()
+    preset, kind = dataclasses.replace(preset, rounds=rounds), {("player",): "self-play", ("coder",): "golden"}
+    problems = miniature_problems("train", preset.problems.train, 0)
+    held_out = miniature_problems("held_out", preset.problems.held_out, 0)
+    recipe = kind.get(tuple(seats), "code_a1")
+    arguments = RecipeArguments(preset, directory, 0, resume, engine, recipe=recipe, address=address)
+    with (
+        Run(arguments, preset.seats_of(seats), held_out) as opened,
+        open_backend(opened, base) as backend,
+        make_sandbox() as sandbox,
+        open_arena(opened, len(problems))
+        if preset.arenas > 1
+        else arena_type(sandbox, preset.reward, opened.book(), on_failure="apart") as arena,
+        closing(Recipe(opened, backend, arena, base, base, problems)) as run,
+    ):
         coder = run.policy(seats[0])
         testers = [coder] if recipe == "self-play" else run.testers()
         for index in run.rounds():

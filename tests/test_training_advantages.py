@@ -16,7 +16,8 @@ from codea1_env.training.samples import Row, RowLabel, Sample, Span, token_advan
 
 def labels(groups: Sequence[str], questions: Sequence[str] = "", seats: Sequence[str] = ()) -> list[RowLabel]:
     """`questions`: a letter a row; else that of the group."""
-    return [*map(RowLabel, groups, questions or groups, seats or ["coder"] * len(groups))]
+    each = zip(groups, questions or groups, seats or ["coder"] * len(groups), strict=True)
+    return [RowLabel(*row) for row in each]
 
 
 def advantages(estimator: Estimator, rewards: Sequence[float | None], rows: Sequence[RowLabel]) -> list[float]:

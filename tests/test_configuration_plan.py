@@ -43,10 +43,8 @@ def test_the_printed_plan_of_every_preset_adds_up(name: str) -> None:
     rows, shape, is_packed = table(plan_of(preset)), preset.round, preset.trainer == "packed"
     for place, device in enumerate(("cpu", "cuda")):
         column = {key: value[place] for key, value in rows.items()}
-        parts = (
-            packed_memory(preset, device, BOTH).kept if is_packed else "weights optimizer reference libraries".split()
-        )
-        kept = sum(column[part] for part in parts)
+        own = packed_memory(preset, device, BOTH).kept
+        kept = sum(column[part] for part in (own if is_packed else ("weights", "optimizer", "reference", "libraries")))
         for phase in ("while it learns", "while it samples", *(["while it loads"] if is_packed else [])):
             added = [value for key, value in column.items() if key.startswith("+ ") and key.endswith(phase)]
             assert kept + sum(added) == pytest.approx(column[f"= {phase}"], abs=0.006)

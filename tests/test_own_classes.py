@@ -14,18 +14,7 @@ from typing import Any
 import pytest
 
 import codea1_env
-from codea1_env import (
-    Arena,
-    BookConfig,
-    BookFormatError,
-    ConfigurationError,
-    LocalSandbox,
-    Match,
-    MistakeBook,
-    Problem,
-    RewardConfig,
-    TestCase,
-)
+from codea1_env import Arena, BookConfig, BookFormatError, ConfigurationError, Match, MistakeBook, RewardConfig
 from codea1_env.cli import main
 from codea1_env.configuration.presets import load_preset
 from codea1_env.judging.version import VERSION
@@ -33,8 +22,8 @@ from codea1_env.records.recording import Recorder, read_recording, replay
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OWN = ("own_reward", "own_coder", "own_book")
-GOLDEN = (TestCase("double(5)", "10"),)
-PROBLEM = Problem("double", "Twice x.", "double", "def double(x):\n    return 2 * x\n", golden_tests=GOLDEN)
+GOLDEN = (codea1_env.TestCase("double(5)", "10"),)
+PROBLEM = codea1_env.Problem("double", "Twice x.", "double", "def double(x):\n    return 2 * x\n", golden_tests=GOLDEN)
 CODES = tuple(f"def double(x):\n    return {body}\n" for body in ("x + x", "x * x", "4"))
 SUITES = (("assert double(2) == 4\nassert double(3) == 6", "assert double(2) == 4"), ("assert double(3) == 9",), ())
 LINE = ("problem_id", "question", "entry_point", "reference_solution", "golden_tests", "codes", "suites")
@@ -54,8 +43,7 @@ def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def command(*arguments: object, status: int = 0) -> str:
-    """What the command says on standard error, once it has ended with that status. It has imported no class of one's
-    own before."""
+    """What the command, which has imported no own class, says on standard error as it ends with that status."""
     for name in [name for name in sys.modules if name.startswith("own_")]:
         del sys.modules[name]
     with contextlib.redirect_stderr(io.StringIO()) as said:
@@ -75,7 +63,7 @@ def scored(*arguments: object, status: int = 0) -> Any:
     return said if status else json.loads(Path("out.jsonl").read_text())
 
 
-def played(sandbox: LocalSandbox, config: RewardConfig) -> Any:
+def played(sandbox: Any, config: RewardConfig) -> Any:
     """The match below, recorded in games.jsonl; the recording names the configuration and replays to the same."""
     Path("games.jsonl").unlink(missing_ok=True)
     with Recorder("games.jsonl") as recorder:
@@ -99,7 +87,7 @@ def test_the_examples_use_public_names_only(name: str) -> None:
             assert {alias.name for alias in node.names} <= set(codea1_env.__all__)
 
 
-def test_an_own_reward_is_paid_and_replayed(outside: Path, sandbox: LocalSandbox) -> None:
+def test_an_own_reward_is_paid_and_replayed(outside: Path, sandbox: Any) -> None:
     score = played(sandbox, RewardConfig(suite_size=2, tester_reward="own_reward:Reward"))
     assert suite_rewards(score) == REWARDS
     # The coder is paid by its own suites as ever: `x + x` passes them; `x * x` fails 3 with the reference's value.
@@ -128,7 +116,7 @@ def test_the_command_takes_rewards_of_ones_own_into_every_process_and_records_th
         assert len(scored(*both[:2], "--tester-reward-args", wrong, status=2).splitlines()) <= 3
 
 
-def test_a_coder_reward_of_ones_own_pays_programs_and_is_replayed(outside: Path, sandbox: LocalSandbox) -> None:
+def test_a_coder_reward_of_ones_own_pays_programs_and_is_replayed(outside: Path, sandbox: Any) -> None:
     own: dict[str, Any] = {"coder_reward": "own_coder:AllOrNothing", "coder_reward_args": {"nothing": -1.0}}
     # By its own suites `x * x` passes nothing, for its stated 9 is corrected to 6; by all it passes 2 of 4 tests.
     for config, rewards in (
@@ -217,7 +205,7 @@ class Elsewhere(TesterReward):
         ("own_wrong:Elsewhere", "coder_reward of the tester reward must name a coder reward, .*, got 5"),
     ],
 )
-def test_what_is_no_reward_is_refused_at_once(name: str, message: str, outside: Path, sandbox: LocalSandbox) -> None:
+def test_what_is_no_reward_is_refused_at_once(name: str, message: str, outside: Path, sandbox: Any) -> None:
     (outside / "own_wrong.py").write_text(WRONG_REWARDS)
     with pytest.raises(ConfigurationError, match=message):
         Arena(sandbox, RewardConfig(tester_reward=name))
@@ -276,7 +264,7 @@ def test_an_own_error_is_no_fault_of_codea1(module: str, outside: Path) -> None:
     assert "fault of codea1" not in said
 
 
-A, B, C = (TestCase(f"f({i})", str(i)) for i in range(3))
+A, B, C = (codea1_env.TestCase(f"f({i})", str(i)) for i in range(3))
 RECENT = BookConfig(policy="own_book:Recent", capacity=2)
 
 

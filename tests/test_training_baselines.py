@@ -47,10 +47,8 @@ def run_recipe(bases: Path, tmp_path: Path, monkeypatch: Any, capsys: Any) -> Ca
     return lambda name, directory, *argv, **more: trained(name, tmp_path / directory, *argv, **how, **more)
 
 
-def rounds_of(name: str) -> int:
-    return 3 if name == "sft" else 2  # after which its loss is lower
-
-
+BASELINES = dict.fromkeys(("frozen_tester", "static_tests", "expert_iteration"), ("coder", 2))
+BASELINES["sft"] = ("tester", 3)  # after which its loss is lower
 Finished = Callable[[str, Preset], Path]
 GRADED: dict[Path, Any] = {}
 """What the first round of a run of expert iteration came to."""
@@ -64,7 +62,7 @@ def finished(bases: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) 
     def run(name: str, trainer: str) -> Path:
         output = tmp_path_factory.mktemp(name) / "run"
         preset = ON_ONE_BASE if trainer == "packed" else runs.TINY
-        preset = runs.tiny(preset, rounds=rounds_of(name), save_rounds=1, evaluation={"every_rounds": 0})
+        preset = runs.tiny(preset, rounds=BASELINES[name][1], save_rounds=1, evaluation={"every_rounds": 0})
         own = ["--tester", str(base)] if name == "static_tests" else []
         with pytest.MonkeyPatch.context() as patch:
             graded = paid(patch, 1.0, 0.9) if name == "expert_iteration" else []
@@ -86,9 +84,6 @@ def test_the_base_is_measured_in_both_seats_and_stays_as_it_is(run_recipe) -> No
     assert any(row["base"] > 0 for row in rows), "a base that can do nothing at all shows nothing here"
 
 
-BASELINES = {"frozen_tester": "coder", "static_tests": "coder", "expert_iteration": "coder", "sft": "tester"}
-
-
 @pytest.mark.parametrize(
     ("name", "preset"),
     # What learns from golden tests is what learns from written ones. By the other trainer: test_training_resume.py.
@@ -98,7 +93,7 @@ BASELINES = {"frozen_tester": "coder", "static_tests": "coder", "expert_iteratio
 def test_one_seat_learns_and_an_interrupted_run_goes_on_as_if_nothing_had_happened(
     name: str, preset: Preset, finished: Finished, run_recipe, base: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    seat, whole, parts, rounds = BASELINES[name], finished(name, preset), tmp_path / "parts", rounds_of(name)
+    (seat, rounds), whole, parts = BASELINES[name], finished(name, preset), tmp_path / "parts"
     runs.lose_the_last_round(whole, parts)
     if name == "expert_iteration":
         paid(monkeypatch, 1.0, 0.9)

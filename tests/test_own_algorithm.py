@@ -1,5 +1,4 @@
-"""An algorithm of one's own, from a folder outside the clone: runs of it, an arm of the study, what is refused of its
-parts. That runs of it are resumed to the same bits is in test_training_resume.py."""
+"""An algorithm of one's own, from a folder outside the clone. That it is resumed: test_training_resume.py."""
 
 import dataclasses
 import json
@@ -66,8 +65,7 @@ def run(folder: Path, *argv: str) -> None:
 
 @pytest.mark.longest
 def test_it_trains_with_the_extra_train_alone(folder: Path, bases: Path, monkeypatch: Any, capsys: Any) -> None:
-    """The README installs `.[train]`: what all recipes import is there without the packages of other extras, and one
-    trains. With `--report-to none` there need be no TensorBoard either."""
+    """The README installs `.[train]`: all recipes can be imported, and one trains; here without TensorBoard, too."""
     options = "--config own.yaml --output run --rounds 1 --report-to none"
     run(folder, "-c", WITHOUT_OTHER_EXTRAS, " ".join(map(str, RECIPES)), str(RECIPES[0]), *options.split())
     record = yaml.safe_load((folder / "run" / "config.yaml").read_text())
@@ -114,15 +112,10 @@ def test_the_study_compares_it_with_what_is_built_in(folder: Path) -> None:
 
 
 WRONG_PARTS = """
-class Open(advantages.Estimator):
-    pass
-
+class Open(advantages.Estimator): pass
 class Kept(Open):
-    def advantages(self, rewards, rows):
-        return rewards
-
-    def state(self):
-        return {"seen": {1}}
+    def advantages(self, rewards, rows): return rewards
+    def state(self): return {"seen": {1}}
 """
 ABOVE, BACKWARDS, SGD = ({"advantage": "own_refused:Above"}, {"questions": "own_refused:Backwards"},
                          {"optimizer": "torch.optim:SGD"})  # fmt: skip
@@ -183,30 +176,18 @@ WHOLE = Completion((1, 2), (-0.5, 1e-6), "end")
 ENGINES = """
 import torch
 from codea1_env.language_models.rollouts import Completion, RolloutEngine
-
 class Engine(RolloutEngine):
-    def __init__(self, model, adapters):
-        self.model = model
-
+    def __init__(self, model, adapters): self.model = model
     def sample(self, requests, sampling):
         return [[Completion((1,), (0.5,), "end")] * request.samples for request in requests]
-
 class Open(RolloutEngine):
-    def __init__(self, model, adapters):
-        pass
-
+    def __init__(self, model, adapters): pass
 class Failing(Engine):
-    def sample(self, requests, sampling):
-        return requests[0].no_such_thing
-
+    def sample(self, requests, sampling): return requests[0].no_such_thing
 WEIGHT = torch.ones((), requires_grad=True)
-
-def elsewhere(batch):
-    return (WEIGHT * batch.advantages).sum()
-
+def elsewhere(batch): return (WEIGHT * batch.advantages).sum()
 class Odd(Engine):
-    def __init__(self, model, adapters, more):
-        pass
+    def __init__(self, model, adapters, more): pass
 """
 
 

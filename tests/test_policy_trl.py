@@ -1,5 +1,4 @@
-"""The policy that TRL trains: the bits of its own loop, advantages and losses of one's own, seats that rest,
-random streams of its own."""
+"""The policy that TRL trains: the bits of its own loop, own advantages and losses, seats that rest, random streams."""
 
 import ast
 import contextlib
@@ -147,12 +146,8 @@ def dapo(batch):
     clipped = ratio.clamp(1 - limits.epsilon, 1 + limits.epsilon_high)
     gain = (ratio.clamp(max=limits.delta) * batch.advantages).minimum(clipped * batch.advantages)
     return ((limits.beta * batch.kl - gain) * batch.mask).sum() / batch.tokens
-
-def nothing(batch):
-    return 0.0 * batch.logps.sum()
-
-def nan(batch):
-    return batch.logps.sum() * float("nan")
+def nothing(batch): return 0.0 * batch.logps.sum()
+def nan(batch): return batch.logps.sum() * float("nan")
 """
 
 

@@ -5,6 +5,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,8 +45,7 @@ whole = runs.finished_run(rounds=1, preset=PRESET)
 
 @pytest.mark.parametrize("preset", [PRESET, runs.without_evaluations()], ids=["packed", "trl"])
 def test_a_resumed_run_has_its_schedule_and_the_rate_of_now(preset: Preset, base: Path, tmp_path: Path) -> None:
-    """As the error of a gradient that is not finite advises. A rate that has fallen to 0 at the end of a run would make
-    the next step one that learns nothing."""
+    """A rate that has fallen to 0 at the end of a run would make the next step one that learns nothing."""
     for rounds, rate in ((1, 1e-2), (2, 1e-3)):
         grpo = {"learning_rate": rate, "lr_scheduler_type": "linear", "warmup_steps": 0}
         runs.play_duel(tmp_path, base, rounds=rounds, preset=runs.tiny(preset, grpo=grpo), resume=rounds > 1)
@@ -79,15 +79,13 @@ def coder_of(base: Path, directory: Path, preset: Preset, earned: Sequence[float
     policy = PackedPolicy(SeatRun(preset, base, directory / "coder", 0))
     policy.begin(0)
     drawn = policy.sample(Prompter(chat_of(preset), policy.tokenizer).coder(ASKED), preset.round.programs)
-    samples = [(problem.problem_id, one) for problem, group in zip(ASKED, drawn, strict=True) for one in group]
-    rewards = [*earned, *[None] * (len(samples) - len(earned))]
-    rows = zip(samples, rewards, strict=True)
-    return policy, [Row(one, reward, RowLabel(name, name, "coder")) for (name, one), reward in rows]
+    rows = [(problem.problem_id, one) for problem, group in zip(ASKED, drawn, strict=True) for one in group]
+    labelled = zip_longest(rows, earned)
+    return policy, [Row(one, reward, RowLabel(name, name, "coder")) for (name, one), reward in labelled]
 
 
 def test_a_loss_of_ones_own_is_the_mean_over_passes(base: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    """Two groups that earned the same, whose loss is 1 in every pass: the step's loss is 1, where the passes are
-    2 and where there is one for each row."""
+    """Its loss is 1 in every pass, and so is the step's: of 2 passes, and of one for each row."""
     (tmp_path / "flat.py").write_text("def loss(batch):\n    return 1 + 0 * batch.logps.sum()\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     own = changed(rounds=1, algorithm={"loss_type": "flat:loss"})
@@ -116,10 +114,8 @@ def test_an_own_engine_samples_in_the_place_of_the_built_in_one(base: Path, tmp_
 
 MINE = """
 from codea1_env.language_models.over_generate import GenerateEngine
-
 class Counting(GenerateEngine):
     calls = 0
-
     def sample(self, requests, sampling):
         Counting.calls += 1
         return super().sample(requests, sampling)

@@ -1,5 +1,4 @@
-"""The Ray engine: the same bits as in one process, on one rank a seat and on two; when something fails, an end with a
-cause, and a run that goes on to the same bits."""
+"""The Ray engine: the bits of one process; when something fails, an end with a cause, and a run that goes on."""
 
 import hashlib
 import os
@@ -248,8 +247,7 @@ def test_actors_hold_the_lock_of_their_run_until_they_have_ended(base: Path, tmp
 
 @pytest.fixture
 def begun(bases: Path, tmp_path: Path, monkeypatch: Any) -> tuple[Any, list[Any]]:
-    """Starts agents/train_grpo.py as a user does, many short rounds in `run`: the process, and all that it has started
-    once each seat has learnt from a round."""
+    """A run of many rounds, started as a user does: its process, and all that that has started in the first round."""
     psutil, run = pytest.importorskip("psutil"), tmp_path / "run"
     monkeypatch.setenv("RAY_ADDRESS", "local")
     monkeypatch.setenv("CODEA1_CACHE", str(bases))

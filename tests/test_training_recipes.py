@@ -120,8 +120,7 @@ def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(here
 @pytest.mark.slow
 @pytest.mark.longest
 def test_the_mini_preset_improves_both_seats(here: Callable[..., str], tmp_path: Path) -> None:
-    """Half of its rounds reach its goal: +0.15 hidden pass rate, clear of zero, and a tester whose tests are valid more
-    often."""
+    """Half of its rounds reach its goal: +0.15 hidden pass rate, clear of zero, and more tests that are valid."""
     here("agents/train_grpo.py", "--output", str(tmp_path / "mini"), "--rounds", "50")
     rows = {row["name"]: row for row in json.loads((tmp_path / "mini" / "summary.json").read_text())["rows"]}
     hidden, valid = rows["coder: hidden pass rate"], rows["tester: valid tests"]

@@ -19,49 +19,29 @@ from codea1_env.training.round.past_opponents import BOOK, RECORDS, SNAPSHOTS, s
 PARTS = """
 from codea1_env.training import advantages
 from codea1_env.training.round import questions
-
 class Above(advantages.Estimator):
     def __init__(self, algorithm, bar):
         super().__init__(algorithm)
         self.bar, self.rounds = bar, 0
-
     def advantages(self, rewards, rows):
         self.rounds += 1
         return rewards - self.bar
-
-    def state(self):
-        return {"bar": self.bar, "rounds": self.rounds}
-
-    def restore(self, state):
-        self.rounds = state["rounds"]
-
+    def state(self): return {"bar": self.bar, "rounds": self.rounds}
+    def restore(self, state): self.rounds = state["rounds"]
 class Scaled:
-    def __init__(self, scale):
-        self.scale = scale
-
-    def __call__(self, batch):
-        return -self.scale * (batch.advantages * batch.logps * batch.mask).sum() / batch.tokens
-
-def scaled(batch, scale):
-    return Scaled(scale)(batch)
-
+    def __init__(self, scale): self.scale = scale
+    def __call__(self, batch): return -self.scale * (batch.advantages * batch.logps * batch.mask).sum() / batch.tokens
+def scaled(batch, scale): return Scaled(scale)(batch)
 class Backwards(questions.Chooser):
     def __init__(self, problems, seed, stride):
         super().__init__(problems, seed)
         self.stride, self.asked, self.passed = stride, 0, {}
-
     def choose(self, round_index, count):
         self.asked += count
         return [-self.stride * place % len(self.problems) for place in range(self.asked - count, self.asked)]
-
-    def learn(self, passed):
-        self.passed |= passed
-
-    def state(self):
-        return {"asked": self.asked, "passed": self.passed}
-
-    def restore(self, state):
-        self.asked, self.passed = state["asked"], state["passed"]
+    def learn(self, passed): self.passed |= passed
+    def state(self): return {"asked": self.asked, "passed": self.passed}
+    def restore(self, state): self.asked, self.passed = state["asked"], state["passed"]
 """
 OWN = {
     "advantage": "own_parts:Above", "advantage_args": {"bar": 0.25},

@@ -19,17 +19,10 @@ from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import SMOKE, preset_from_dict
 from codea1_env.records.duel_sample import DuelSample
 from codea1_env.records.recording import read_recording
+from codea1_env.training.round import rounds as scoring
 from codea1_env.training.round.past_opponents import RECORDS, PastOpponents
 from codea1_env.training.round.questions import Chooser, PassRate, chooser_of, chosen, schedule
-from codea1_env.training.round.rounds import (
-    PastPlay,
-    Round,
-    Score,
-    grade_round,
-    in_places,
-    put_to_tester,
-    read_programs,
-)
+from codea1_env.training.round.rounds import PastPlay, Round, Score
 from codea1_env.training.round.rules import RoundRules, select_attacked
 from codea1_env.training.run.journal import RunJournal
 from codea1_env.training.run.run_dir import Run
@@ -60,7 +53,7 @@ def written(arena: Arena, answers: Sequence[str], questions: int = 1) -> list[An
     """The coder's answers to `questions` questions that ask the same."""
     asked, size = [dataclasses.replace(DOUBLE, problem_id=f"double {q}") for q in range(questions)], len(answers)
     groups = [said(answers[q * size // questions : (q + 1) * size // questions]) for q in range(questions)]
-    return read_programs(arena, asked, groups)
+    return scoring.read_programs(arena, asked, groups)
 
 
 def shaped(**values: int) -> Any:
@@ -212,7 +205,7 @@ def test_selected_rows_come_in_groups_by_question_and_a_resting_seat_learns_from
 
 
 def test_the_golden_baseline_pays_the_share_of_golden_tests_passed(arena: Arena) -> None:
-    score = grade_round(arena, written(arena, [RIGHT, SQUARE, BROKEN]), RoundRules(), 4)
+    score = scoring.grade_round(arena, written(arena, [RIGHT, SQUARE, BROKEN]), RoundRules(), 4)
     assert earned(score) == [1.0, 0.5, 0.0]
     assert score.metrics["coder_reward"] == pytest.approx(0.5)
     assert score.metrics["executes"] == pytest.approx(2 / 3)
@@ -303,8 +296,8 @@ def test_the_first_different_programs_are_put_to_the_tester_and_stand_in_their_p
     assert rules.put_to_tester(["a(", "", "b(", "a"], 2) == [0, 3], "what cannot be parsed fills up"
     assert rules.put_to_tester(["a(", "a", "a"], 2) == [1, 2], "equal ones come before what cannot be parsed"
     assert RoundRules().put_to_tester(["a", "a"], 1) == [0, 1]
-    assert put_to_tester(written(arena, [RIGHT, RIGHT, SQUARE, RIGHT], 2), shaped(questions=2), rules) == [0, 2]
-    assert in_places([[1], [2], [3]], [0, 2], 4) == [[1], (), [2], (), [3]]
+    assert scoring.put_to_tester(written(arena, [RIGHT, RIGHT, SQUARE, RIGHT], 2), shaped(questions=2), rules) == [0, 2]
+    assert scoring.in_places([[1], [2], [3]], [0, 2], 4) == [[1], (), [2], (), [3]]
 
 
 def test_an_old_program_can_train_the_tester_and_leaves_no_trace_in_the_book(arena: Arena) -> None:

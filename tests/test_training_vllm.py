@@ -62,8 +62,7 @@ def with_base(model: Any, generation: Any) -> None:
 @pytest.mark.vllm
 @needs_vllm
 def test_vllm_says_the_same_with_adapters_as_with_merged_weights(tmp_path: Path, monkeypatch: Any) -> None:
-    """TRL's own way beside ours, on the same vLLM: twice, for an adapter that stays from before would pass once. Of
-    the folder that an adapter goes through nothing is left."""
+    """TRL's own way beside ours, on the same vLLM: twice, for an adapter that stays from before would pass once."""
     (tmp_path / "folders").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "folders"))
     run = SeatRun(ADAPTERS, base_model(tiny(), tmp_path), tmp_path / "coder", 3)

@@ -64,9 +64,8 @@ class NoSandbox:
 
 
 def run_here(script: str, *argv: str, cache: Path, patch: Any, capsys: Any = None, status: int = 0, draws=False) -> str:
-    """Run a recipe or an example in this process, as its command line does: torch and TRL are loaded once for all.
-    It must end with `status`. What it prints; where that is not 0, the last line of what it says on standard error.
-    `draws`: its curves, which take a third of a short run."""
+    """What a recipe or an example prints that runs in this process, as its command line does, and ends with `status`;
+    where that is not 0, its last error. `draws`: its curves, which take a third of a short run."""
     if not draws:
         patch.setattr("codea1_env.training.recipe.plot_curves", lambda records, file: None)
     patch.setenv("CODEA1_CACHE", str(cache))
@@ -173,8 +172,8 @@ def finished_run(**how: Any) -> Any:
 
 
 def assert_resumes(base: Path, directory: Path, *, rounds: int, engine: str = "local", arenas: int = 1, **how) -> Path:
-    """A run that ended in its last round and goes on, under this engine and with as many arenas, comes to the bits of
-    one in this process that nobody disturbed. The latter's directory."""
+    """A run that ended in its last round and goes on comes to the bits of one in this process that nobody disturbed:
+    its directory. `engine`, `arenas`: of the former."""
     whole, parts = directory / "whole", directory / "parts"
     play_duel(whole, base, rounds=rounds, **how)
     if engine == "local" and arenas == 1:

@@ -236,10 +236,7 @@ IMPOSSIBLE = [
     ("tester: {vllm: off}", r"most is cache .*: set placement.tester.vllm: colocate"),
     ("coder: {vllm_memory: 0.9}", r"samples, .* most is vLLM cache .*: lower placement.coder.vllm_memory"),
     ("coder: {vllm_memory: 0.1}", r"vLLM of the coder must have room for one row of 8192 tokens, .*, got 0.000"),
-    (
-        "coder: {nodes: 8, gpus_per_node: 64, ranks: 512}",
-        "groups of 8 .*, got 4 rows .* 2048 .* 512 .*; make .* divide 256",
-    ),
+    ("coder: {nodes: 8, gpus_per_node: 64, ranks: 512}", "groups of 8 .*, got 4 .* 2048 .* 512 .*; make .* divide 256"),
 ]
 
 

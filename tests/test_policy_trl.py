@@ -257,9 +257,7 @@ def test_a_program_without_a_score_is_left_out_of_the_loss(base: Path, tmp_path:
     assert batch["num_items_in_batch"] == batch["completion_mask"][~left_out].sum()
 
 
-def test_the_papers_presets_take_vllms_samples_as_the_models_own(
-    default: Path, base: Path, tmp_path: Path, monkeypatch: Any
-) -> None:
+def test_the_papers_presets_take_vllms_samples_as_own(default, base: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """Samples come with log-probabilities that are far off, as an engine's could be. TRL's default drops them all."""
     papers = {name: value for name, value in load_preset("1.5b").grpo.of("coder").items() if name.startswith("vllm_")}
     trls = {name: GRPOConfig.__dataclass_fields__[name].default for name in papers}

@@ -123,9 +123,7 @@ def test_samples_repeat_and_leave_the_global_stream_alone(tmp_path_factory: pyte
 
 def test_problems_without_golden_tests_say_nothing_about_them(arena: Arena) -> None:
     unproven = dataclasses.replace(LENGTH, problem_id="no golden tests", golden_tests=())
-    some, none = (
-        evaluate_coder(arena, each, scripted(NO_EMPTY), samples=1) for each in ([unproven, LENGTH], [unproven])
-    )
+    some, none = (evaluate_coder(arena, each, scripted(NO_EMPTY), 1) for each in ([unproven, LENGTH], [unproven]))
     assert some.golden == (1.0,), "only of the problem that has some"
     assert "golden_pass_rate" not in none.summary()
     assert "coder: golden pass rate" not in {row.name for row in compare(MeasuredSeats(none), MeasuredSeats(none))}

@@ -27,10 +27,8 @@ from codea1_env.errors import ConfigurationError, SandboxError, SeatFailed
 from codea1_env.training.policies.ray_seats import RankPlace
 from codea1_env.training.policies.remote import rank_environments
 
-pytestmark = [
-    pytest.mark.longest,
-    pytest.mark.filterwarnings("default::ResourceWarning", "ignore::DeprecationWarning:ray"),
-]
+warns = pytest.mark.filterwarnings("default::ResourceWarning", "ignore::DeprecationWarning:ray")
+pytestmark = [pytest.mark.longest, warns]
 needs_cluster = pytest.mark.usefixtures("cluster")
 RECIPE = str(runs.ROOT / "agents" / "train_grpo.py")
 UNMEASURED = runs.without_evaluations()

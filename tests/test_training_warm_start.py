@@ -12,7 +12,7 @@ from training_runs import TINY, same_weights
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from codea1_env.configuration.model_sections import WarmStartPreset, shape_of
-from codea1_env.configuration.presets import MINI, load_preset
+from codea1_env.configuration.presets import MINI, load_preset, preset_from_dict
 from codea1_env.language_models.directories import default_cache
 from codea1_env.problems.families.miniature import miniature_compositions
 from codea1_env.training.models import tiny  # its `tester_messages` would pass for a test
@@ -108,9 +108,8 @@ def test_the_cache_is_keyed_by_what_makes_a_model(saved: Path, of_bands: Path, t
 
 
 BANDS = load_preset("bands")
-FEW_BAND_STEPS = dataclasses.replace(
-    BANDS, warm_start=dataclasses.replace(BANDS.warm_start, steps=3, copy_steps=2, examples_per_step=4, problems=20)
-)
+FEW = {"warm_start": {"steps": 3, "copy_steps": 2, "examples_per_step": 4, "problems": 20}}
+FEW_BAND_STEPS = preset_from_dict(FEW, BANDS)
 
 
 @pytest.fixture(scope="module")

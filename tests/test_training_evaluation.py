@@ -62,6 +62,7 @@ def test_a_tester_is_measured_by_the_reference_whatever_it_was_trained_by(arena:
     """One program has no majority, and the golden tests do not know these calls."""
     wrong = evaluate_tester(arena, [LENGTH], scripted("assert f([]) == 3"), samples=1, mutants=1)
     assert (wrong.kills, wrong.input_kills, wrong.killed) == ((0.0,), (1 / 4,), (0.0,)), "a killing input only"
+    assert evaluate_tester(arena, [LENGTH], scripted("assert f([1]) == 1"), 1, 1).killed == (0.0,), "it is valid only"
     suite = "assert f([]) == 0\nassert f([1, 2, 3, 4]) == 4\nassert f([9]) == 5"
     measured = evaluate_tester(arena, [LENGTH], scripted(suite), samples=1, mutants=1)
     assert measured.valid == (2 / 4,)

@@ -113,6 +113,15 @@ def test_two_values_are_ordered_as_in_plain_python(pair: tuple[Any, Any]) -> Non
 
 
 @settings(deadline=None)
+@given(st.dictionaries(keys, st.integers(), max_size=4))
+def test_a_view_iterates_in_the_order_of_its_dict(made: dict[Any, int]) -> None:
+    for view in (made.keys(), made.items(), made.values()):
+        found = [json.dumps(item).encode() for item in items_of(json.loads(encode(view)))]
+        assert len(found) == len(made)
+        assert all(map(same_value, map(encode, view), found))
+
+
+@settings(deadline=None)
 @given(values)
 def test_truth_is_that_of_plain_python(value: Any) -> None:
     assert truth(json.loads(encode(value))) is bool(value)

@@ -92,7 +92,7 @@ def tagged(tree: Any) -> tuple[str, Any]:
 
 
 def items_of(tree: Any) -> list[Any]:
-    """What an iteration gives; a set in an order of our own."""
+    """What an iteration gives; a set in an order of our own, the keys and items of a dict in theirs."""
     if type(tree) is list:
         return tree
     if type(tree) is str:
@@ -112,7 +112,7 @@ def items_of(tree: Any) -> list[Any]:
     if tag == "d":
         return [key for key, _ in body]
     if tag in ("s", "z"):
-        return sorted(body, key=member_text)
+        return list(body) if kind_of(tree) else sorted(body, key=member_text)
     if tag == "b":
         return list(bytes.fromhex(body))
     raise Undefined("no iteration")

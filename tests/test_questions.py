@@ -75,6 +75,34 @@ class Set(enum.Flag):
 def f(n, kind="t"):
     return (Text, Set)[kind == "s"]["BLUE" if n else "RED"]
 """
+VEC = """
+class Vec:
+    __slots__ = ("x", "y")
+    def __init__(self, x, *, y=0):
+        self.x, self.y = x, y
+    def __eq__(self, other):
+        return (self.x, self.y) == (other.x, other.y)
+    def __add__(self, other):
+        return Vec(self.x + other.x, y=self.y + other.y)
+"""
+RECORDS = """
+import collections, dataclasses
+@dataclasses.dataclass(order=True)
+class Item:
+    name: str
+    price: int = 0
+    seen: int = dataclasses.field(default=0, compare=False)
+class Plain:
+    def __init__(self, name):
+        self.name = name
+    def __eq__(self, other):
+        return self.name == other.name
+P = collections.namedtuple("P", "a b")
+def f(kind, n):
+    if kind == "items":
+        return [Item(str(i), i, 2 * i) for i in range(n)]
+    return {"item": Item("a", n), "plain": Plain(n), "pair": P(n, b=n + 1)}[kind]
+"""
 WAIT = "import asyncio\nasync def f(n):\n    await asyncio.sleep(0)\n    return n + 1\n"
 NOTHING = "def f(*given):\n    return None\n"
 
@@ -144,6 +172,12 @@ SUITES = {
                                 "asyncio.run(main())\nassert asyncio.run(both(4, 5)) == [5, 6]\n", WAIT, "f"),
     "a namedtuple": ("assert f(1)._asdict() == {'a': 1, 'b': 2}\n",
                      "import collections\nP = collections.namedtuple('P', 'a b')\ndef f(n): return P(n, n + 1)", "f"),
+    "objects that are equal": ("v = Vec(1, y=2)\nassert v + Vec(3, y=4) == Vec(4, y=6)\nassert v == Vec(1, y=2)\n",
+                               VEC, "Vec"),
+    "objects of other classes": (
+        "assert f('item', 3) == Item('a', 3)\nassert f('item', 4) == Item(price=4, name='a')\n"
+        "assert f('items', 2) == [Item('0', 0), Item('1', 1)]\nexpected = Plain(5)\nassert f('plain', 5) == expected\n"
+        "assert f('pair', 1) == P(1, 2)\nassert P(a=2, b=3) == f('pair', 2)\n", RECORDS, "f"),
     "a date": ("from datetime import date\nassert f(2020).strftime('%d.%m.%Y') == '01.01.2020'\n",
                "import datetime\ndef f(y): return datetime.date(y, 1, 1)", "f"),
     "a helper": ("def double(x):\n    return 2 * x\nassert f(double, 4) == 8\n", "def f(g, x): return g(x)", "f"),
@@ -310,3 +344,59 @@ FORGERS = {
 def test_no_program_forges_the_answer_to_a_question(arena: Arena, forger: str) -> None:
     suite, program, entry_point = SUITES["an object"]
     assert "pass" not in verdicts(arena, suite, FORGERS[forger], program, entry_point)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert f('item', 3) == Other('a', 3)",
+        "assert f('item', 3) == Item(3, 'a')",
+        "assert f('item', 3) == Item('a')",
+        "assert f('item', 3) == Item('a', name='a')",
+        "assert f('item', 3) == Item('a', 3, 0)",
+        "assert f('item', 3) == P('a', 3)",
+        "assert f('item', 3) == [Item('a', 3)]",
+        "assert f('items', 2) == (Item('0', 0), Item('1', 1))",
+        "assert f('pair', 1) == P(b=1, a=2)",
+    ],
+)
+def test_what_is_no_such_object_is_a_wrong_claim(arena: Arena, line: str) -> None:
+    assert verdicts(arena, f"{line}\n", RECORDS, RECORDS) == ["wrong_relation"]
+
+
+def test_that_objects_differ_says_little(arena: Arena) -> None:
+    assert verdicts(arena, "assert f('item', 3) != Item('a', 4)\n", RECORDS, RECORDS) == ["vacuous"]
+    assert verdicts(arena, "assert Vec(1) != Vec(2)\n", VEC, VEC, "Vec") == ["vacuous"]
+
+
+LEARNS = """
+class Vec:
+    last = (0, 0)
+    __match_args__ = ("x", "y")
+    def __init__(self, x, y=0):
+        if type(self).last != (0, 0):
+            self.x, self.y = type(self).last
+        self.x, self.y = type(self).last = x, y
+    def __eq__(self, other):
+        self.x, self.y = other.x, other.y
+        return True
+    def __add__(self, other):
+        return self
+"""
+UNEQUAL = {
+    "learns from whom it meets": LEARNS,
+    "no `==`": VEC.replace("__eq__", "equals"),
+    "never equal": VEC.replace("return (self.x, self.y) == (other.x, other.y)", "return False"),
+    "equal to all": VEC.replace("return (self.x, self.y) == (other.x, other.y)", "return True").replace("+", "-"),
+    "other fields": VEC.replace("self.x, self.y = x, y", "self.x, self.y = x, x"),
+    "a truth of its own": VEC.replace("return (self.x, self.y) == (other.x, other.y)", "return 1").replace("+", "-"),
+    "no fields": "class Vec:\n    __match_args__ = ()\n    def __init__(self, *given, **named):\n        pass\n"
+    "    def __eq__(self, other):\n        return True\n    def __add__(self, other):\n        return self\n",
+}
+
+
+@pytest.mark.parametrize("name", UNEQUAL)
+def test_no_class_says_by_itself_that_its_objects_are_equal(arena: Arena, name: str) -> None:
+    suite = "assert Vec(1, y=2) + Vec(3, y=4) == Vec(4, y=6)\n"
+    assert verdicts(arena, suite, VEC, VEC, "Vec") == ["pass"]
+    assert "pass" not in verdicts(arena, suite, UNEQUAL[name], VEC, "Vec")

@@ -298,6 +298,32 @@ def _as_dict(tree: Any) -> Tree:
     return {"d": [[field, item] for field, item in dict(zip(fields, items, strict=True)).items()]}
 
 
+def _fields(tree: Any, name: str, named: list[str]) -> Any:
+    """What an object of the class is made from, or a namedtuple, what stands under `named` behind the rest; of a list
+    or tuple of such, of each."""
+    if type(tree) is list:
+        return [_fields(each, name, named) for each in tree]
+    if kind_of(tree) == "namedtuple":
+        _, fields, items = parts_of(tree)
+        found = dict(zip(fields, items, strict=True))
+    elif "t" in tree:
+        return {"t": [_fields(each, name, named) for each in tree["t"]]}
+    elif tree["v"][:2] == ["object", name]:
+        attributes = dict(attributes_of(tree))
+        found = {field: attributes[field] for field in attributes["__match_args__"]["t"]}
+    else:
+        raise Undefined("another class")
+    by_place = [*found][: len(found) - len(named)]
+    if {*found} != {*by_place, *named}:
+        raise Undefined("other fields")
+    return {"t": [found[field] for field in (*by_place, *named)]}
+
+
+def _agreed(tree: Any) -> Any:
+    """The first of two, where the second is True."""
+    return tree[0] if type(tree) is list and len(tree) == 2 and tree[1] is True else _fail()
+
+
 def _most_common(tree: Any, count: Any) -> Any:
     if kind_of(tree) != "Counter" or type(count) is not int:
         raise Undefined("no Counter")
@@ -389,6 +415,8 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "bytes": _bytes,
     "most_common": _most_common,
     "_asdict": _as_dict,
+    "fields": _fields,
+    "agreed": _agreed,
     **{kind.__name__: _is(kind) for kind in (math.isnan, math.isinf, math.isfinite)},
     "dict": _dict,
     "Counter": _counter,

@@ -101,6 +101,20 @@ def member(node: ast.AST) -> str:
     return ""
 
 
+def record(node: ast.expr) -> tuple[str, list[str], ast.expr] | None:
+    """Of an object of a class of the program as it is stated, `Point(1, y=2)`, or of a list or tuple of such: the
+    class, the names of keywords, and what it is made from, by place and then by name."""
+    match node:
+        case ast.List(elts=[_, *_] as parts) | ast.Tuple(elts=[_, *_] as parts):
+            made = [each for each in map(record, parts) if each is not None]
+            if len(made) == len(parts) and all(each[:2] == made[0][:2] for each in made):
+                return *made[0][:2], type(node)([each[2] for each in made], ast.Load())
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if _is_of_program(name):
+            names = [str(keyword.arg) for keyword in keywords]
+            return name, names, ast.Tuple([*args, *(keyword.value for keyword in keywords)], ast.Load())
+    return None
+
+
 def is_of_member(node: ast.expr, entry_point: str) -> bool:
     """Whether it may be the name or the value of a member of an Enum: one that is a text, too, has no other data."""
     match node:

@@ -385,8 +385,9 @@ class _Terms:
             return False
         return not questions.is_made(node.func.value, self._entry_point)
 
-    def _question(self, node: ast.expr) -> Relation:
-        questions.check_question(node, self._entry_point)
+    def _question(self, node: ast.expr, part: ast.expr | None = None) -> Relation:
+        """`part`: what alone has to be one, where the whole is made of it."""
+        questions.check_question(part or node, self._entry_point)
         text = grammar.shallow_source(node, 2 * self._max_depth)
         self.asked = node
         roots = questions.roots(node, self._entry_point)
@@ -450,6 +451,13 @@ class _Terms:
             if isinstance(other, ast.Call) and called_name(other.func) == "approx" and name in ("eq", "ne"):
                 near = self._approximately(one, other, room)
                 return near if name == "eq" else Relation("not", (near,))
+        for one, other in ((left, right), (right, left)):
+            stated = questions.record(other) if name in ("eq", "ne") and one in self._mentioning else None
+            if stated is not None:
+                is_new = other in self._mentioning and name == "eq"
+                value = self._equal_object(one, other) if is_new else self.of(one, room)
+                texts = [self._text(repr(part)) for part in stated[:2]]
+                return Relation(name, (Relation("fields", (value, *texts)), self._constant(stated[2])))
         if name in ("is", "isnot") and _is_singleton(left) and not _is_singleton(right):
             left, right = right, left
         if name in ("is", "isnot") and not _is_singleton(right):
@@ -460,6 +468,14 @@ class _Terms:
         if name not in ("in", "notin"):
             sides = [Relation("set", (side,)) if side.operator in ("keys", "items") else side for side in sides]
         return Relation(name, tuple(sides))
+
+    def _equal_object(self, one: ast.expr, other: ast.expr) -> Relation:
+        """An object that is said to equal a new one: its class must say so of two with the same data. The new one is
+        no part of the question: what it is made from is what is right."""
+        if not grammar.is_call(other, self._entry_point):
+            raise Rejected(Reason.ENTRY_POINT_AGAIN)
+        asked = ast.List([one, ast.Compare(one, [ast.Eq()], [one])], ast.Load())
+        return Relation("agreed", (self._question(asked, one),))
 
     def _approximately(self, value: ast.expr, approx: ast.Call, room: int) -> Relation:
         """`value == pytest.approx(expected, rel, abs)`: numbers, or containers of them, element by element."""

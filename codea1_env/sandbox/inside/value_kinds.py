@@ -134,6 +134,7 @@ class Reading:
         is_written = _defines(bases, "__str__") or _defines(bases, "__repr__")
         asked += [("__str__", lambda: str(value))] if is_written else []
         asked += [(name, lambda: True) for name in _HOOKS if _defines(bases, name)]
+        asked += [("__match_args__", lambda: _made_from(value, bases))] if _defines(bases, "__eq__") else []
         for name, ask in asked:
             self.take(16 + len(name))
             try:
@@ -143,6 +144,20 @@ class Reading:
             except Exception:  # an attribute that raises is one that nobody can claim a thing about
                 continue
             yield name, self.tree(found)
+
+
+def _made_from(value: Any, bases: tuple[type, ...]) -> tuple[str, ...]:
+    """The attributes that an object is made from and compared by, in the order of the class's parameters. Raises where
+    it has others, or is made otherwise."""
+    owner = next(base for base in bases if "__eq__" in vars(base))
+    if "__dataclass_fields__" in vars(owner):
+        return tuple(field.name for field in sys.modules["dataclasses"].fields(owner) if field.compare)
+    code = next(vars(base)["__init__"] for base in bases if "__init__" in vars(base)).__code__
+    names: tuple[str, ...] = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    held = {name for base in bases for name, part in vars(base).items() if type(part) is types.MemberDescriptorType}
+    if {*names} != held.union(getattr(value, "__dict__", ())):
+        raise Opaque
+    return names
 
 
 def _is_member(bases: tuple[type, ...]) -> bool:

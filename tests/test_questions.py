@@ -86,7 +86,7 @@ class Vec:
         return Vec(self.x + other.x, y=self.y + other.y)
 """
 RECORDS = """
-import collections, dataclasses
+import collections, dataclasses, enum
 @dataclasses.dataclass(order=True)
 class Item:
     name: str
@@ -98,7 +98,10 @@ class Plain:
     def __eq__(self, other):
         return self.name == other.name
 P = collections.namedtuple("P", "a b")
+Color = enum.Enum("Color", "RED GREEN BLUE")
 def f(kind, n):
+    if kind == "colors":
+        return [*Color][:n]
     if kind == "items":
         return [Item(str(i), i, 2 * i) for i in range(n)]
     return {"item": Item("a", n), "plain": Plain(n), "pair": P(n, b=n + 1)}[kind]
@@ -170,6 +173,11 @@ SUITES = {
                                 "    assert await asyncio.gather(f(2), f(3)) == [3, 4]\n"
                                 "async def both(a, b):\n    return await asyncio.gather(*[f(n) for n in (a, b)])\n"
                                 "asyncio.run(main())\nassert asyncio.run(both(4, 5)) == [5, 6]\n", WAIT, "f"),
+    "coroutines of a test": ("def test_f():\n    async def main():\n        return await asyncio.gather(f(1), f(2))\n"
+                             "    assert asyncio.run(main()) == [2, 3]\n", WAIT, "f"),
+    "what a helper makes, unpacked": ("def made():\n    words = ['a', 'b']\n    return words, 'c'\n"
+                                      "found = f(*made())\nassert found == ['a', 'b', 'c']\n",
+                                      "def f(a, b): return [*a, b]", "f"),
     "a namedtuple": ("assert f(1)._asdict() == {'a': 1, 'b': 2}\n",
                      "import collections\nP = collections.namedtuple('P', 'a b')\ndef f(n): return P(n, n + 1)", "f"),
     "objects that are equal": ("v = Vec(1, y=2)\nassert v + Vec(3, y=4) == Vec(4, y=6)\nassert v == Vec(1, y=2)\n",
@@ -177,7 +185,9 @@ SUITES = {
     "objects of other classes": (
         "assert f('item', 3) == Item('a', 3)\nassert f('item', 4) == Item(price=4, name='a')\n"
         "assert f('items', 2) == [Item('0', 0), Item('1', 1)]\nexpected = Plain(5)\nassert f('plain', 5) == expected\n"
-        "assert f('pair', 1) == P(1, 2)\nassert P(a=2, b=3) == f('pair', 2)\n", RECORDS, "f"),
+        "assert f('pair', 1) == P(1, 2)\nassert P(a=2, b=3) == f('pair', 2)\n"
+        "assert f('colors', 2) == [Color.RED, Color.GREEN]\n"
+        "assert f('colors', 1)[0] in (Color.RED, Color.BLUE)\n", RECORDS, "f"),
     "a date": ("from datetime import date\nassert f(2020).strftime('%d.%m.%Y') == '01.01.2020'\n",
                "import datetime\ndef f(y): return datetime.date(y, 1, 1)", "f"),
     "a helper": ("def double(x):\n    return 2 * x\nassert f(double, 4) == 8\n", "def f(g, x): return g(x)", "f"),
@@ -358,6 +368,8 @@ def test_no_program_forges_the_answer_to_a_question(arena: Arena, forger: str) -
         "assert f('item', 3) == [Item('a', 3)]",
         "assert f('items', 2) == (Item('0', 0), Item('1', 1))",
         "assert f('pair', 1) == P(b=1, a=2)",
+        "assert f('colors', 2) == [Color.RED, Color.BLUE]",
+        "assert f('colors', 1)[0] in [Color.BLUE, Color.GREEN]",
     ],
 )
 def test_what_is_no_such_object_is_a_wrong_claim(arena: Arena, line: str) -> None:

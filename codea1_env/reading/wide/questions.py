@@ -102,8 +102,8 @@ def member(node: ast.AST) -> str:
 
 
 def record(node: ast.expr) -> tuple[str, list[str], ast.expr] | None:
-    """Of an object of a class of the program as it is stated, `Point(1, y=2)`, or of a list or tuple of such: the
-    class, the names of keywords, and what it is made from, by place and then by name."""
+    """Of an object of a class of the program as it is stated, `Point(1, y=2)`, `Color.RED`, or of a list or tuple of
+    such: the class, the names of keywords, and what it is made from, by place and then by name."""
     match node:
         case ast.List(elts=[_, *_] as parts) | ast.Tuple(elts=[_, *_] as parts):
             made = [each for each in map(record, parts) if each is not None]
@@ -112,6 +112,8 @@ def record(node: ast.expr) -> tuple[str, list[str], ast.expr] | None:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if _is_of_program(name):
             names = [str(keyword.arg) for keyword in keywords]
             return name, names, ast.Tuple([*args, *(keyword.value for keyword in keywords)], ast.Load())
+        case ast.Attribute(value=ast.Name(id=name)) if member(node):
+            return name, [], ast.Tuple([ast.Constant(member(node))], ast.Load())
     return None
 
 

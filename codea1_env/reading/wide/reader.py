@@ -330,7 +330,7 @@ class WideReader:
         value = written = made = self._made_by(statement.value)
         is_known = value is not statement.value
         if value is not None and not is_known:
-            made = value = written = self._objects.written_out(value)
+            made = value = written = self._objects.written_out(self._with_made(value))
             with contextlib.suppress(Rejected):
                 made = value = self._objects.numbered(written)
         if isinstance(targets[0], ast.Tuple | ast.List) and isinstance(value, ast.Name | ast.Subscript):

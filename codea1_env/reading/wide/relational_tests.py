@@ -452,7 +452,8 @@ class _Terms:
                 near = self._approximately(one, other, room)
                 return near if name == "eq" else Relation("not", (near,))
         for one, other in ((left, right), (right, left)):
-            stated = questions.record(other) if name in ("eq", "ne") and one in self._mentioning else None
+            may_be = name in ("eq", "ne") or (name == "in" and isinstance(other, ast.List | ast.Tuple))
+            stated = questions.record(other) if may_be and one in self._mentioning else None
             if stated is not None:
                 is_new = other in self._mentioning and name == "eq"
                 value = self._equal_object(one, other) if is_new else self.of(one, room)

@@ -152,7 +152,7 @@ def as_code(node: ast.FunctionDef) -> ast.Lambda | None:
 
 
 class _Waiting(ast.NodeTransformer):
-    """Writes asynchronous functions as plain ones. `own`: the names of those of the suite's module."""
+    """Writes asynchronous functions as plain ones. `own`: the names of those of the suite."""
 
     def __init__(self, own: frozenset[str]) -> None:
         self._own = own
@@ -189,5 +189,5 @@ _WAITED_FOR = ("pytest.mark.asyncio", "pytest.mark.anyio", "pytest.mark.asyncio(
 
 def waiting(module: ast.Module) -> ast.Module:
     """With plain functions in the place of asynchronous ones: `await f(x)` is `asyncio.run(f(x))` there."""
-    own = frozenset(each.name for each in module.body if isinstance(each, ast.AsyncFunctionDef))
+    own = frozenset(each.name for each in ast.walk(module) if isinstance(each, ast.AsyncFunctionDef))
     return _Waiting(own).visit(module)  # type: ignore[no-any-return]  # a module stays one

@@ -134,7 +134,7 @@ class Reading:
         is_written = _defines(bases, "__str__") or _defines(bases, "__repr__")
         asked += [("__str__", lambda: str(value))] if is_written else []
         asked += [(name, lambda: True) for name in _HOOKS if _defines(bases, name)]
-        asked += [("__match_args__", lambda: _made_from(value, bases))] if _defines(bases, "__eq__") else []
+        asked += [("__match_args__", lambda: _made_from(value, bases))]
         for name, ask in asked:
             self.take(16 + len(name))
             try:
@@ -148,8 +148,10 @@ class Reading:
 
 def _made_from(value: Any, bases: tuple[type, ...]) -> tuple[str, ...]:
     """The attributes that an object is made from and compared by, in the order of the class's parameters. Raises where
-    it has others, or is made otherwise."""
-    owner = next(base for base in bases if "__eq__" in vars(base))
+    it has others, is made otherwise, or equals nothing but itself."""
+    if _is_member(bases):
+        return ("name",)
+    owner = next(base for base in bases[:-1] if "__eq__" in vars(base))
     if "__dataclass_fields__" in vars(owner):
         return tuple(field.name for field in sys.modules["dataclasses"].fields(owner) if field.compare)
     code = next(vars(base)["__init__"] for base in bases if "__init__" in vars(base)).__code__
@@ -359,6 +361,11 @@ _AS_PLAIN: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
         lambda base, value: {key: base.__getitem__(value, key) for key in base.__iter__(value)},
     ),
     ("types", "MappingProxyType", lambda base, value: dict(value)),
+    (
+        "sortedcontainers",
+        "SortedDict",
+        lambda base, value: {key: dict.__getitem__(value, key) for key in base.__iter__(value)},
+    ),
     ("builtins", "memoryview", _bytes_of),
     ("numpy", "generic", _scalar),
     ("sympy", "Rational", _rational),

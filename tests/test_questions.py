@@ -395,6 +395,18 @@ class Vec:
     def __add__(self, other):
         return self
 """
+
+
+@pytest.mark.parametrize("name", ["self._x, self._y", "self._x, self.y", "self.x, self._y"])
+def test_private_attributes_are_made_from_parameters_too(arena: Arena, name: str) -> None:
+    suite = "assert Vec(1, y=2) + Vec(3, y=4) == Vec(4, y=6)\n"
+    private = VEC.replace('    __slots__ = ("x", "y")\n', "")
+    for at, attribute in zip(("x", "y"), (each.removeprefix("self.") for each in name.split(", ")), strict=True):
+        private = private.replace(f"self.{at}", f"self.{attribute}").replace(f"other.{at}", f"other.{attribute}")
+    assert verdicts(arena, suite, private, VEC, "Vec") == ["pass"]
+    assert verdicts(arena, suite, private.replace("+ other", "- other"), VEC, "Vec") == ["fail"]
+
+
 UNEQUAL = {
     "learns from whom it meets": LEARNS,
     "no `==`": VEC.replace("__eq__", "equals"),

@@ -310,7 +310,7 @@ def _fields(tree: Any, name: str, named: list[str]) -> Any:
         return {"t": [_fields(each, name, named) for each in tree["t"]]}
     elif tree["v"][:2] == ["object", name]:
         attributes = dict(attributes_of(tree))
-        found = {field: attributes[field] for field in attributes["__match_args__"]["t"]}
+        found = {field.removeprefix("_"): attributes[field] for field in attributes["__match_args__"]["t"]}
     else:
         raise Undefined("another class")
     by_place = [*found][: len(found) - len(named)]

@@ -127,14 +127,17 @@ class Reading:
             names |= dict.fromkeys(object.__getattribute__(value, "__dict__"))
         if _is_member(bases):
             names = {"name": None, "value": None}
-        public = [name for name in names if type(name) is str and not name.startswith("_")]
+        made = None
+        with contextlib.suppress(Exception):
+            made = _made_from(value, bases)
+        public = [name for name in names if type(name) is str and (name in (made or ()) or not name.startswith("_"))]
         asked: list[tuple[str, Callable[[], Any]]] = [
             (name, functools.partial(getattr, value, name)) for name in public[:MAX_ATTRIBUTES]
         ]
         is_written = _defines(bases, "__str__") or _defines(bases, "__repr__")
         asked += [("__str__", lambda: str(value))] if is_written else []
         asked += [(name, lambda: True) for name in _HOOKS if _defines(bases, name)]
-        asked += [("__match_args__", lambda: _made_from(value, bases))]
+        asked += [("__match_args__", lambda: made)] if made is not None else []
         for name, ask in asked:
             self.take(16 + len(name))
             try:
@@ -155,11 +158,13 @@ def _made_from(value: Any, bases: tuple[type, ...]) -> tuple[str, ...]:
     if "__dataclass_fields__" in vars(owner):
         return tuple(field.name for field in sys.modules["dataclasses"].fields(owner) if field.compare)
     code = next(vars(base)["__init__"] for base in bases if "__init__" in vars(base)).__code__
-    names: tuple[str, ...] = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     held = {name for base in bases for name, part in vars(base).items() if type(part) is types.MemberDescriptorType}
-    if {*names} != held.union(getattr(value, "__dict__", ())):
+    held |= getattr(value, "__dict__", {}).keys()
+    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    found = tuple([name if name in held else f"_{name}" for name in names])
+    if {*found} != held:
         raise Opaque
-    return names
+    return found
 
 
 def _is_member(bases: tuple[type, ...]) -> bool:

@@ -116,6 +116,12 @@ def results(folder: Path, printed: str) -> dict[str, str]:
     return kept | {"printed": printed}
 
 
+def journal_in(folder: Path) -> Path:
+    places = (folder / name for name in ("out/journal.jsonl", "out.partial", "journal"))
+    (journal,) = filter(Path.is_file, places)
+    return journal
+
+
 @pytest.fixture(scope="module")
 def undisturbed(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """By command: its results, how many writes there are, and what was asked."""
@@ -144,10 +150,12 @@ def goes_on(name: str, how: str, nth: int, place: Place, undisturbed: Any, folde
     elif how == "full":
         assert len(errors) == 1
         assert "must be writable, got: File too large" in errors[0]
+    has_records = journal_in(folder).read_bytes().count(b"\n") > 1
     again = here(command, capsys)
     assert again.returncode == (1 if "score" in name else 0), again.stderr
     assert results(folder, again.stdout) == expected
-    assert ("going on with" in again.stderr) == (nth > 2)
+    assert ("going on with" in again.stderr) == has_records
+    assert has_records or nth < 3
     most = {"eval": 1, "score": 0, "tournament": 2 * len(PROBLEMS)}[name.split()[0]]  # what one write holds
     assert len(place.server.asked) - before <= asked + most
 
@@ -181,8 +189,7 @@ def test_a_damaged_line_of_a_journal_is_named_and_without_it_the_command_goes_on
     expected, writes, _ = undisturbed(name)
     command = place.command(name, tmp_path)
     run("SIGKILL", writes, command)
-    (journal,) = [path for path in (tmp_path / "out/journal.jsonl", tmp_path / "out.partial", tmp_path / "journal")
-                  if path.is_file()]  # fmt: skip
+    journal = journal_in(tmp_path)
     lines = journal.read_bytes().splitlines(keepends=True)
     for damage in (b"\0" * 20 + b"\n", b'{"kind":"line"}\n'):
         journal.write_bytes(b"".join([lines[0], damage, *lines[2:]]))

@@ -39,9 +39,9 @@ class Trackers:
         if BOARD in names:
             with extra("train", "TensorBoard files need"):
                 from torch.utils.tensorboard import SummaryWriter  # only where it is asked for
-            self._board = SummaryWriter(str(directory / BOARD), purge_step=rounds_done)
             self._told = threading.excepthook
-            threading.excepthook = self._not_of_the_board
+            threading.excepthook = self._not_of_the_board  # stays where the next line fails: its thread may be later
+            self._board = SummaryWriter(str(directory / BOARD), purge_step=rounds_done)
         self._driven = [DrivenTracker(name, directory, configuration) for name in names if name != BOARD]
 
     def log(self, name: str, rounds_done: int, values: Mapping[str, float]) -> None:

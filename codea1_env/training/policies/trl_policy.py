@@ -176,6 +176,9 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
             rollout_func=lambda prompts, trainer: dict(trainer._given),
             peft_config=adapter_config(run.preset.lora),
         )
+        for adapter in getattr(self.model, "peft_config", {}).values():
+            if not isinstance(adapter.target_modules, str):  # a set is saved in the order of its process's hashes
+                adapter.target_modules = sorted(adapter.target_modules)
 
     @property
     def notes(self) -> dict[str, list[float]]:

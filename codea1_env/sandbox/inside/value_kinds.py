@@ -127,9 +127,12 @@ class Reading:
             names |= dict.fromkeys(object.__getattribute__(value, "__dict__"))
         if _is_member(bases):
             names = {"name": None, "value": None}
-        made = None
-        with contextlib.suppress(Exception):
+        try:
             made = _made_from(value, bases)
+        except (MemoryError, RecursionError):
+            raise
+        except Exception:  # made otherwise: nobody can claim from what
+            made = None
         public = [name for name in names if type(name) is str and (name in (made or ()) or not name.startswith("_"))]
         asked: list[tuple[str, Callable[[], Any]]] = [
             (name, functools.partial(getattr, value, name)) for name in public[:MAX_ATTRIBUTES]

@@ -28,6 +28,7 @@ from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import LocalSandbox
 
 DESIGN = find_prompts(DEFAULT)
+WIDE = RewardConfig(fidelity="wide")
 
 METHOD = "class Solution:\n    def add(self, a, b=2):\n        return a + b\n"
 COUNTER = """class Counter:
@@ -531,23 +532,42 @@ def test_an_exception_is_an_answer_where_the_problem_says_so(
     assert grade.verdicts == (verdict,)
 
 
-def test_a_tester_is_paid_for_an_exception_as_it_would_write_it(sandbox: LocalSandbox) -> None:
+@pytest.mark.parametrize(
+    ("changes", "statuses"),
+    [
+        ({}, ("kept", "raises", "raises", "kept")),
+        ({"raises": ("ValueError",)}, ("wrong_relation", "raises", "raises", "kept")),  # its text is no answer
+        ({"raises": ("KeyError",)}, ("raises", "raises", "raises", "raises")),
+        ({"raises": ()}, ("kept", "raises", "raises", "kept")),  # a `raise` of the reference says it
+        ({"raises": (), "question": "TypeError for a text"}, ("kept", "raises", "kept", "kept")),
+        ({"raises": (), "reference_solution": "def root(x):\n    return abs(x) ** 0.5\n"}, 4 * ("raises",)),
+    ],
+)
+def test_a_tester_is_paid_for_an_exception_that_somebody_describes(
+    changes: dict[str, Any], statuses: tuple[str, ...], sandbox: LocalSandbox
+) -> None:
     suite = (
         "def test_root():\n    with pytest.raises(ValueError, match='is negative'):\n        root(-1)\n"
-        "    with pytest.raises(KeyError):\n        root(-2)\n    with pytest.raises(ValueError):\n        root('x')\n"
+        "    with pytest.raises(KeyError):\n        root(-2)\n"
+        "    with pytest.raises((TypeError, KeyError)):\n        root('x')\n"
+        "    with pytest.raises(Exception):\n        root(-3)\n"
     )
-    wrong = "def root(x):\n    return abs(x) ** 0.5\n"
-    for problem, first in (
-        (ROOTS, Status.KEPT),
-        (dataclasses.replace(ROOTS, golden_tests=(), raises=()), Status.RAISES),
-    ):
-        arena = Arena(sandbox, RewardConfig(fidelity="wide"))
-        (score,) = arena.play([Match(problem, (wrong,), ((suite,),))])
-        (tests,) = [row[0].duel.tests for row in score.suites]
-        second = Status.WRONG_RELATION if first is Status.KEPT else Status.RAISES
-        assert [test.status for test in tests] == [first, second, Status.RAISES]
-        if first is Status.KEPT:
-            assert [test.verdict for test in tests[:1]] == [Verdict.FAIL]
+    problem = dataclasses.replace(ROOTS, golden_tests=(), **changes)
+    (score,) = Arena(sandbox, WIDE).play([Match(problem, ("def root(x):\n    return 2.0\n",), ((suite,),))])
+    tests = score.suites[0][0].duel.tests
+    assert tuple(str(test.status) for test in tests) == statuses
+    assert {test.verdict for test in tests if test.status is Status.KEPT} <= {Verdict.ERROR}
+
+
+def test_a_claim_about_what_comes_back_is_none_about_an_exception(sandbox: LocalSandbox) -> None:
+    """Neither is a right program's exception a value, nor does a program that raises satisfy such a claim."""
+    suite = "assert len(root(-1)) == 2\nassert root(-1)['raises'] == 'ValueError'\nassert root(4) != 3\n"
+    problem = dataclasses.replace(ROOTS, golden_tests=(), raises=())
+    wrong = "def root(x):\n    raise ValueError(f'{x} is negative')\n"
+    (score,) = Arena(sandbox, WIDE).play([Match(problem, (wrong,), ((suite + "assert 1.5 < root(4) < 2.5\n",),))])
+    tests = score.suites[0][0].duel.tests
+    assert [str(test.status) for test in tests] == ["raises", "raises", "vacuous", "kept"]
+    assert tests[3].verdict is Verdict.ERROR
 
 
 def test_a_method_and_a_sequence_raise_as_functions_do(sandbox: LocalSandbox) -> None:

@@ -256,6 +256,11 @@ def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
         ("Stack(open).size == 1", "Stack"),
         ("f(Open._x) == 1", "f"),
         ("f(f(1), 1 / 0)['raises'] == 'ZeroDivisionError'", "f"),  # an exception of the suite's own
+        ("raised(f(f(1), 1 / 0), 'ZeroDivisionError')['raises'] == 'ZeroDivisionError'", "f"),
+        ("raised(f(1) + f(2), 'TypeError')['raises'] == 'TypeError'", "f"),
+        ("raised(len(f(1)), 'TypeError')['raises'] == 'TypeError'", "f"),
+        ("raised(f(1), 'TypeError')['raises'] == f(1)", "f"),
+        ("f(1) == 2 and raised(f(1), 'TypeError')['raises'] == 'TypeError'", "f"),
         ("f(Node(int('x')))['raises'] == 'ValueError'", "f"),
         ("f(f(1), {}['x'])['raises'] == 'KeyError' and 'x' in f(f(1), {}['x'])['message']", "f"),
         ("(lambda it: [it.push([][0]), it][-1])(Stack()).pop()['raises'] == 'IndexError'", "Stack"),

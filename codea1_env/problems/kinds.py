@@ -49,6 +49,8 @@ _RAISING = "_codea1_raising"
 """Likewise, where exceptions are answers."""
 RAISES = re.compile(r"(?P<name>[^\W\d]\w*)(?P<message>\(message\))?")
 """What `Problem.raises` is made of."""
+_EXCEPTION = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning|Interrupt|Iteration|Exit)\b")
+"""How a question names one."""
 NODES = {
     "ListNode": """class ListNode:
     def __init__(self, val=0, next=None):
@@ -251,6 +253,30 @@ if _codea1_has_method():
 """
 
 
+def exceptions_of(problem: Problem) -> Mapping[str, bool]:
+    """The exceptions that a test may expect, by name, and whether it may claim something of their text: those of
+    `raises`, or else those that the question names or a `raise` of the reference."""
+    if problem.raises:
+        return _names_of(problem.raises)
+    return dict.fromkeys((*_EXCEPTION.findall(problem.question), *_raised_by(problem.reference_solution or "")), True)
+
+
+@functools.lru_cache(maxsize=4096)
+def _raised_by(source: str) -> tuple[str, ...]:
+    """The names of the exceptions that a program's `raise` statements name, dotted ones by their last name."""
+    try:
+        every = [node.exc for node in ast.walk(parse(source)) if isinstance(node, ast.Raise)]
+    except Unparsable:
+        return ()
+    kinds = [each.func if isinstance(each, ast.Call) else each for each in every]
+    return tuple({getattr(kind, "attr", getattr(kind, "id", "")): None for kind in kinds if kind is not None})
+
+
+def _names_of(raises: tuple[str, ...]) -> dict[str, bool]:
+    """{name: whether its message counts}."""
+    return {match["name"]: bool(match["message"]) for match in map(RAISES.fullmatch, raises) if match}
+
+
 def called_name(problem: Problem) -> str:
     """What the sandbox calls in an adapted solution."""
     return _RAISING if problem.raises else _kinds_name(problem)
@@ -273,7 +299,7 @@ def adapted(problem: Problem, source: str) -> Adapted:
     """The solution with what makes `called_name` of it. Decided by the problem's texts alone."""
     source, epilogue = _of_kind(problem, source)
     if problem.raises:
-        names = {match["name"]: bool(match["message"]) for match in map(RAISES.fullmatch, problem.raises) if match}
+        names = _names_of(problem.raises)
         epilogue += _ANSWERS.format(called=_kinds_name(problem), raising=_RAISING, names=names)
     return Adapted(source, epilogue)
 

@@ -1,35 +1,32 @@
-"""Tests that expect an exception -> a condition about the value that stands for it (`Problem.raises`).
+"""Tests that expect an exception -> a condition about what a call raises, which the program is asked for (RAISED).
 
-    with pytest.raises(ValueError, match="low"): f(-1)    f(-1)["raises"] in [...] and "low" in f(-1)["message"]
-    self.assertRaises(KeyError, f, {})                    f({})["raises"] == "KeyError"
-    try: f(0)                                             f(0)["raises"] == "ValueError"
+    with pytest.raises(ValueError, match="low"): f(-1)    raised(f(-1), "ValueError")["raises"] == "ValueError" and
+                                                              "low" in raised(f(-1), "ValueError")["message"]
+    self.assertRaises(KeyError, f, {})                    raised(f({}), "KeyError")["raises"] == "KeyError"
+    try: f(0)                                             raised(f(0), "ValueError")["raises"] == "ValueError"
     except ValueError: pass
     else: assert False
 
-A type and a text in its message are one test. A built-in exception stands for those that derive from it, too. Where a
-problem does not say that its exceptions are answers, no call has such a value, and the test is `raises` or
-`wrong_relation` like any other. Rejected by name are patterns that are more than their text, several statements under
-one `with`, and types that are no names, dotted or not.
+A type and a text in its message are one test. `raised` has a value only where an exception of one of these classes, or
+of one derived from it, comes out of the call: the name of the first that it belongs to, and its text. Rejected by name
+are patterns that are more than their text, several statements under one `with`, and types that are no names, dotted or
+not.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from codea1_env.reading.grammar import RAISED
 from codea1_env.reading.pure_expressions import Reason, Rejected
 
 RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
 """Functions, of unittest and of pytest, that say which exception must be raised."""
 _CATCHING_FAILURES = {"AssertionError", "Exception", "BaseException"}
 _SPECIAL = re.compile(r"[.^$*+?{}\[\]|()]|\\[a-zA-Z0-9]")
-_NO_EXCEPTIONS = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")
-_BUILT_IN = {
-    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
-}
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -43,18 +40,16 @@ def condition_of_exception(expects: ast.Call, name: str, body: Sequence[ast.stmt
     if types is None:
         raise Rejected(Reason.EXPECTS_EXCEPTION)
     if body is None:
-        call = _called(given, expects.keywords)
+        called = _called(given, expects.keywords)
     else:
         pattern = pattern or named.pop("match", None)
-        call = _only_call(body)
+        called = _only_call(body)
         if given or set(named) - {"msg"}:
             raise Rejected(Reason.EXPECTS_EXCEPTION)
     names = _names(types)
+    call = ast.Call(ast.Name(RAISED, ast.Load()), [called, *map(ast.Constant, names)], [])
     right: ast.expr = ast.Constant(names[0]) if len(names) == 1 else ast.List([*map(ast.Constant, names)], ast.Load())
     is_type = ast.Compare(_part(call, "raises"), [ast.Eq() if len(names) == 1 else ast.In()], [right])
-    if "Exception" in names:  # of whatever class
-        right = ast.List([*map(ast.Constant, _NO_EXCEPTIONS)], ast.Load())
-        is_type = ast.Compare(_part(call, "raises"), [ast.NotIn()], [right])
     if pattern is None:
         return is_type
     try:
@@ -159,14 +154,7 @@ def _only_call(body: Sequence[ast.stmt]) -> ast.expr:
 
 def _names(types: ast.expr) -> list[str]:
     """The names of the exceptions that are meant, in order."""
-    named = types.elts if isinstance(types, ast.Tuple) else [types]
-    names: dict[str, None] = {}
-    for each in named:
-        name = _last_name(each)
-        if name not in names:
-            names[name] = None
-            names |= dict.fromkeys(_below(name))
-    return list(names)
+    return list(dict.fromkeys(map(_last_name, types.elts if isinstance(types, ast.Tuple) else [types])))
 
 
 def _last_name(kind: ast.expr) -> str:
@@ -177,12 +165,6 @@ def _last_name(kind: ast.expr) -> str:
     if not isinstance(owner, ast.Name):
         raise Rejected(Reason.EXPECTS_EXCEPTION)
     return kind.attr if isinstance(kind, ast.Attribute) else owner.id
-
-
-def _below(name: str) -> list[str]:
-    """The built-in exceptions that derive from the one of this name, itself among them; none where it is no such."""
-    known = _BUILT_IN.get(name)
-    return [each for each, kind in _BUILT_IN.items() if issubclass(kind, known)] if known else []
 
 
 def _text(pattern: ast.expr) -> str:

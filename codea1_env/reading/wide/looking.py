@@ -44,6 +44,8 @@ class LookedAt:
     """Each of the calls, in the order of `RETURNED[0]`, ...; one alone is what is asked."""
     asks: str
     """The program's names in a question; empty where the call is none."""
+    raising: tuple[str, ...] = ()
+    """`WrittenTest.raising`."""
 
 
 def look_of(condition: ast.expr, entry_point: str, max_depth: int) -> LookedAt:
@@ -59,16 +61,19 @@ def look_of(condition: ast.expr, entry_point: str, max_depth: int) -> LookedAt:
         look = _One().visit(look)
     _check(look, entry_point, is_one=len(calls) == 1, max_depth=max_depth)
     source = f"bool({ast.unparse(_Asking().visit(look))})"
+    raising = questions.classes_raised(calls[0])
+    calls = [call.args[0] for call in calls] if raising and len(calls) == 1 else calls  # type: ignore[misc]
     if len(calls) == 1 and grammar.is_call(calls[0], entry_point) and not _is_question(calls[0], entry_point):
         arguments = grammar.arguments_of(calls[0], entry_point, max_depth, stars=False)
-        return LookedAt(source, arguments, (), "")
+        return LookedAt(source, arguments.asking(raising), (), "", (*raising,))
     for call in calls:
         questions.check_question(call, entry_point)
         if questions.is_changed(call, entry_point):
             raise Rejected(Reason.NOT_ENTRY_POINT)
     asked = calls[0] if len(calls) == 1 else ast.Tuple([*calls], ast.Load())
     keys = [_key(call, entry_point, max_depth) for call in calls] if len(calls) > 1 else []
-    return LookedAt(source, _question(asked, entry_point), tuple(keys), questions.roots(asked, entry_point))
+    arguments = _question(asked, entry_point).asking(raising)
+    return LookedAt(source, arguments, tuple(keys), questions.roots(asked, entry_point), (*raising,))
 
 
 def _question(node: ast.expr, entry_point: str) -> CallArguments:
@@ -101,7 +106,9 @@ class _Holes(ast.NodeTransformer):
         if isinstance(node, ast.Call) and (part := unpacking(node)) is not None:
             made = ast.Call(ast.Name("list", ast.Load()), [self.visit(part[0])], [])  # type: ignore[list-item]
             return ast.Subscript(made, ast.Constant(part[1]), ast.Load())
-        if isinstance(node, ast.Call) and (grammar.is_call(node, name) or questions.is_question(node, name)):
+        if isinstance(node, ast.Call) and (
+            grammar.is_call(node, name) or questions.is_question(node, name) or questions.classes_raised(node)
+        ):
             return self._hole(node)
         is_of_object = isinstance(node, ast.Attribute) and questions.is_object(_made(node), name)
         if is_of_object or (isinstance(node, ast.expr) and questions.is_operation(node, name)):

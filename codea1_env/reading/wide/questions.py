@@ -60,8 +60,6 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
 def is_operation(node: ast.expr, entry_point: str) -> bool:
     """Whether it is an operator, a subscript or a function of Python's that asks the class of an object."""
     match node:
-        case ast.Subscript(slice=ast.Constant(value="raises" | "message")):  # of what stands for an exception
-            return False
         case ast.Subscript(value=value) | ast.UnaryOp(op=ast.USub() | ast.UAdd() | ast.Invert(), operand=value):
             return is_object(value, entry_point)
         case ast.Attribute(value=ast.Name(id=name)):  # the class's own
@@ -188,7 +186,10 @@ def check_question(node: ast.expr, entry_point: str) -> None:
 def raises_itself(node: ast.AST, entry_point: str) -> bool:
     """Whether a question in a claim about an exception calculates something, which may raise without the program."""
     match node:
-        case ast.Subscript(value=asked, slice=ast.Constant(value="raises" | "message")):
+        case (
+            ast.Call(func=ast.Name(id=grammar.RAISED), args=[asked, *_])
+            | ast.Subscript(value=asked, slice=ast.Constant(value="raises" | "message"))
+        ):
             is_plain = grammar.is_call(asked, entry_point) and not is_question(asked, entry_point)
             return not is_plain and _calculates(asked, entry_point)
     return any(raises_itself(each, entry_point) for each in ast.iter_child_nodes(node))
@@ -208,6 +209,15 @@ def _calculates(node: ast.AST, entry_point: str) -> bool:
     elif isinstance(node, ast.BinOp | ast.Subscript | ast.Compare | ast.JoinedStr | ast.comprehension):
         return True
     return any(_calculates(each, entry_point) for each in inner)
+
+
+def classes_raised(node: ast.AST) -> list[str]:
+    """Of what asks which exception comes out of a call, `raised(f(-1), "ValueError")`, the classes; else none."""
+    match node:
+        case ast.Call(func=ast.Name(id=grammar.RAISED), args=[_, *kinds], keywords=[]):
+            names = [kind.value for kind in kinds if isinstance(kind, ast.Constant) and isinstance(kind.value, str)]
+            return names if len(names) == len(kinds) and all(map(str.isidentifier, names)) else []
+    return []
 
 
 def is_small(node: ast.expr) -> bool:

@@ -169,6 +169,7 @@ def _looked(condition: ast.expr, source: str, entry_point: str, max_depth: int) 
         arguments=look.arguments.encoded,
         value=encode({"t": []}),
         inner=look.arguments.source if look.asks else f"{entry_point}({look.arguments.source})",
+        raising=look.raising,
         look=look.source,
         calls=look.calls,
         asks=look.asks,
@@ -196,12 +197,13 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
         reason="",
         call=text,
         stated=f"({''.join(f'{constant.source}, ' for constant in reader.constants)})",
-        arguments=reader.call.encoded,
+        arguments=reader.call.asking(reader.raising).encoded,
         value=encode({"t": [constant.tree for constant in reader.constants]})
         if all(constant.is_literal for constant in reader.constants)
         else None,
         inner=f"{entry_point}({reader.call.source})" if reader.asked is None else reader.call.source,
         asks=questions.roots(reader.asked, entry_point) if reader.asked is not None else "",
+        raising=tuple(reader.raising),
         relation=relation,
     )
 
@@ -241,6 +243,10 @@ class _Terms:
         """What the names stand for that a comprehension binds, inside of one."""
         self.asked: ast.expr | None = None
         """The question, where the call is more than one call."""
+        self.raising: list[str] = []
+        """The classes of exceptions, where that is what the call is asked for."""
+        self._now_raising: list[str] = []
+        """Likewise, of the call that is read now."""
         self.constants: list[grammar.Pure] = []
 
     def of(self, node: ast.expr, room: int) -> Relation:
@@ -331,6 +337,8 @@ class _Terms:
         if part is not None:
             value, *numbers = part
             return Relation("unpacked", (self.of(value, room), *(self._text(repr(number)) for number in numbers)))
+        if raising := questions.classes_raised(node):
+            return self._raised(node.args[0], raising, room)
         if questions.is_question(node, self._entry_point) and not self._is_of_value(node):
             return self._question(node)
         if grammar.is_call(node, self._entry_point):
@@ -374,9 +382,16 @@ class _Terms:
         return Relation(name, tuple(self.of(argument, room) for argument in node.args))
 
     def _asking(self, arguments: grammar.CallArguments) -> Relation:
-        if self.call is not None and self.call.source != arguments.source:
+        if self.call is not None and (self.call.source, self.raising) != (arguments.source, self._now_raising):
             raise Rejected(Reason.SEVERAL_CALLS)
-        self.call = arguments
+        self.call, self.raising = arguments, self._now_raising
+        return RETURNED_VALUE
+
+    def _raised(self, asked: ast.expr, raising: list[str], room: int) -> Relation:
+        self._now_raising = raising
+        if self.of(asked, room) != RETURNED_VALUE:
+            raise Rejected(Reason.EXPECTS_EXCEPTION)
+        self._now_raising = []
         return RETURNED_VALUE
 
     def _is_of_value(self, node: ast.Call) -> bool:

@@ -28,6 +28,8 @@ import streams
 import value_kinds
 import values
 
+_RAISING = "#raised"
+"""What asks for a call's exception, as the judge writes it."""
 _SPARED_STACK = 50
 """Levels that a call has less than the first one of its process; where it wants them, it begins anew in another. Code
 that has run for a while calls builtins without a level of the stack, so it gets further down than fresh code."""
@@ -244,6 +246,13 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
 
     def call() -> object:
         (positional, named), _ = read_json(text.decode("ascii"), 0)
+        if named and named[-1][0] == _RAISING:
+            _, names = named.pop()
+            answers = getattr(function, "__kwdefaults__", None) or {}
+            return _raised(names, lambda: ask(answers.get("_codea1_called", function), positional, named))
+        return ask(function, positional, named)
+
+    def ask(function: Any, positional: list[Any], named: list[Any]) -> object:
         if len(positional) == 1 and type(positional[0]) is dict and type(positional[0].get("e")) is list:
             next(moved, None)
             return _asked(namespace, function, *positional[0]["e"])
@@ -290,6 +299,21 @@ def _moved(seed: int) -> Iterator[None]:
         for place, (make, given) in enumerate(_MADE):
             kept[place] = [*map(make, given[: 1 + counts[place] % 5])]
         yield
+
+
+def _raised(names: list[str], call: Callable[[], object]) -> object:
+    """What stands for the exception that comes out of a call, by the first of its classes that `names` has. One of
+    Python's own names means Python's own class."""
+    try:
+        call()
+    except BaseException as error:
+        kinds = [kind.__name__ for kind in type(error).__mro__
+                 if kind is getattr(builtins, kind.__name__, kind)]  # fmt: skip
+        for name in kinds:
+            if name in names:
+                return {"raises": name, "message": str(error), "kinds": kinds}
+        raise
+    raise LookupError("the call raises nothing")
 
 
 def _asked(namespace: dict[str, Any], function: Any, name: str, text: str) -> object:

@@ -56,6 +56,10 @@ NEEDED = {
     "filled table": "T = {}\nfor i in range(3):\n    T[i] = i + 1\n\n\ndef f(x):\n    return T[x]\n",
     "table by a method": "T = {}\nT.update({1: 2})\n\n\ndef f(x):\n    return T[x]\n",
     "table by an append": "T = []\nT.append(2)\n\n\ndef f(x):\n    return T[0]\n",
+    "table by a decorator": "T = {}\n\n\ndef d(g):\n    T[1] = g\n\n\n@d\ndef g(x):\n    return x + 1\n\n\n"
+    "def f(x):\n    return T[x](x)\n",
+    "table by a base": "class A:\n    def __init_subclass__(cls):\n        A.all = cls\n\n\nclass B(A):\n    v = 2\n\n"
+    "\ndef f(x):\n    return A.all.v\n",
     "counter": "count = 0\ncount += 1\n\n\ndef f(x):\n    global count\n    count += x\n    return count\n",
     "decorator": "def d(g):\n    return lambda x: g(x) + 1\n\n\n@d\ndef f(x):\n    return x\n",
     "default": "ONE = 1\n\n\ndef f(x, y=ONE):\n    return x + y\n",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from codea1_env.reading.grammar import MAX_DEPTH, MAX_SOURCE
 from codea1_env.reading.pure_expressions import CODE, Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps, size_of, steps_of
-from codea1_env.sandbox.inside.scope import CODE_NAMES, SHORT
+from codea1_env.sandbox.inside.scope import CODE_BUILTINS, CODE_NAMES, SHORT
 
 MAX_INLINED = 1 << 19
 """Size of all that is inlined in one suite; an expression's size is near its length in characters."""
@@ -30,6 +30,10 @@ CHANGING = frozenset(
 )
 """Methods that change their list, dict, set or deque."""
 _VIEWS = frozenset(("items", "keys", "values"))
+_LOOKING = CODE_BUILTINS - {"next"} | {"print"}
+"""Functions that change nothing that they are given; as many tests do that are read with what calls them."""
+_GIVEN = "()"
+"""Stands for a method: the object is given to a function, or entered."""
 _WORD = re.compile(r"[^\W\d]\w*")
 _SHADOWED = ast.Name("__shadowed__", ast.Load())
 _NO_SOLUTIONS = sys.stdlib_module_names | frozenset(
@@ -208,9 +212,11 @@ class SuiteNames:
             self.bind_attributes(first, {self._defined: entry_point}, inner)
 
     def forget(self, statement: ast.stmt) -> None:
-        """Forget every name that a statement seems to give another value: binds, deletes, or changes in place. What
-        another name of the same object or a function changes is not seen."""
+        """Forget every name that a statement seems to give another value: binds, deletes, or changes in place, itself
+        or by a function that is given it. What another name of the same object changes is not seen."""
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            for decorator in statement.decorator_list:
+                self._forget_all(getattr(decorator, "func", decorator), self._bound_in)
             self._remembered.forget(statement.name)
             if statement.name in SHORT:
                 self.shadow(statement.name)
@@ -241,12 +247,25 @@ class SuiteNames:
             self._steps.take()
             if isinstance(node, ast.alias):
                 yield _Rebinding((node.asname or node.name).split(".")[0])
+            elif isinstance(node, ast.Call | ast.withitem):  # shuffle(x), with x
+                yield from self._given_in(node)
             elif isinstance(node, ast.Attribute):  # x.append(1), x[0].append(1)
                 yield from _of_object(node.value, followed, node.attr if isinstance(node.ctx, ast.Load) else "")
             elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
                 yield _Rebinding(name)
             elif not isinstance(getattr(node, "ctx", None), ast.Load):
                 yield from _of_object(node, followed)  # x[0] = 1, x[0][0] = 1; x += 1
+
+    def _given_in(self, node: ast.Call | ast.withitem) -> Iterator[_Rebinding]:
+        if isinstance(node, ast.withitem):
+            given = [node.context_expr]
+        else:
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            is_looking = (
+                called in _LOOKING or called == self._entry_point.rpartition(".")[2] or called.startswith("assert")
+            )
+            given = [] if is_looking else [*node.args, *(keyword.value for keyword in node.keywords)]
+        return (_Rebinding(each.id, _GIVEN) for each in given if isinstance(each, ast.Name))
 
     def _changed_in(self, expression: ast.AST) -> Iterator[_Rebinding]:
         followed: set[ast.AST] = set()
@@ -281,6 +300,8 @@ class SuiteNames:
         known = self._remembered.get(name)
         if known is None or known.attributes is not None:
             return known is not None  # a module's function is named so
+        if method == _GIVEN:
+            return isinstance(known.node, ast.Constant | ast.Lambda | ast.Name | ast.Attribute)
         if isinstance(known.node, ast.Dict) and method in _VIEWS:
             return all(isinstance(value, ast.Constant) for value in known.node.values)
         made = known.node.func if self._owner and isinstance(known.node, ast.Call) else None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from symtable import SymbolTable
 
 from codea1_env.reading.inlining import CHANGING
@@ -47,7 +47,24 @@ def pieces_of(source: str) -> list[Piece]:
         start, end = end, end_line(node)
         is_shared = node.lineno <= start or (place + 1 < len(body) and body[place + 1].lineno == end)
         pieces.append(_piece(exact.of(node) if is_shared else "\n".join(lines[start:end]), node))
-    return pieces
+    return _with_registered(pieces)
+
+
+def _with_registered(pieces: list[Piece]) -> list[Piece]:
+    """A class may tell its base of itself, and a decorator its table: what is defined so counts as a change of the
+    base, of the decorator and of what that uses, where the program defines these."""
+    defined = {piece.node.name: piece for piece in pieces if isinstance(piece.node, _DEFINITIONS)}
+
+    def told(node: ast.stmt) -> list[Piece]:
+        asked = [*getattr(node, "bases", ()), *getattr(node, "decorator_list", ())]
+        names = [each.id for top in asked for each in ast.walk(top) if isinstance(each, ast.Name)]
+        return [defined[name] for name in names if name in defined]
+
+    def changed(piece: Piece) -> Piece:
+        names = [{each.node.name, *each.needs} for each in told(piece.node)]  # type: ignore[attr-defined]
+        return replace(piece, binds=piece.binds.union(*names)) if names else piece
+
+    return [*map(changed, pieces)]
 
 
 def _piece(text: str, node: ast.stmt) -> Piece:

@@ -115,12 +115,13 @@ def unpacked(target: ast.expr, call: ast.expr) -> list[tuple[str, ast.expr]] | N
     if not isinstance(target, ast.Tuple | ast.List) or not all(isinstance(part, ast.Name) for part in target.elts):
         return None
     names = [part.id for part in target.elts if isinstance(part, ast.Name)]
-    if not names or len({*names}) < len(names):
+    own = [name.replace(".", "_") for name in names]  # `self.x` is a name of the suite, and none of a parameter
+    if not names or len({*own}) < len(own):
         return None
-    parameters = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+    parameters = ast.arguments([], [*map(ast.arg, own)], None, [], [], None, [])
     return [
-        (name, ast.Call(ast.Lambda(parameters, ast.Name(name, ast.Load())), [ast.Starred(call, ast.Load())], []))
-        for name in names
+        (name, ast.Call(ast.Lambda(parameters, ast.Name(each, ast.Load())), [ast.Starred(call, ast.Load())], []))
+        for name, each in zip(names, own, strict=True)
     ]
 
 

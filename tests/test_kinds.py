@@ -535,11 +535,11 @@ def test_an_exception_is_an_answer_where_the_problem_says_so(
 @pytest.mark.parametrize(
     ("changes", "statuses"),
     [
-        ({}, ("kept", "raises", "raises", "kept")),
-        ({"raises": ("ValueError",)}, ("wrong_relation", "raises", "raises", "kept")),  # its text is no answer
+        ({}, ("kept", "wrong_relation", "raises", "kept")),
+        ({"raises": ("ValueError",)}, ("wrong_relation", "wrong_relation", "raises", "kept")),  # its text is no answer
         ({"raises": ("KeyError",)}, ("raises", "raises", "raises", "raises")),
-        ({"raises": ()}, ("kept", "raises", "raises", "kept")),  # a `raise` of the reference says it
-        ({"raises": (), "question": "TypeError for a text"}, ("kept", "raises", "kept", "kept")),
+        ({"raises": ()}, ("kept", "wrong_relation", "raises", "kept")),  # a `raise` of the reference says it
+        ({"raises": (), "question": "TypeError for a text"}, ("kept", "wrong_relation", "kept", "kept")),
         ({"raises": (), "reference_solution": "def root(x):\n    return abs(x) ** 0.5\n"}, 4 * ("raises",)),
     ],
 )

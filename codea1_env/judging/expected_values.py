@@ -165,7 +165,11 @@ def dual_values(suites: Sequence[AskedSuite], answers: Sequence[Answers]) -> lis
                 (call_key(call), stated, relation)
                 for call, stated, relation, value in zip(suite.calls, suite.stated, suite.relations, row, strict=True)
                 if value is not None
-                and (same_value(stated, value) if relation is None else holds(relation, stated, value, EXACT))
+                and (
+                    same_value(stated, value)
+                    if relation is None
+                    else not relation.raising and holds(relation, stated, value, EXACT)
+                )
             )
     sets: dict[frozenset[_Claim], list[int]] = {}  # hashed by this process's own secret seed
     for solution, tests in enumerate(passed):

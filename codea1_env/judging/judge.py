@@ -19,6 +19,7 @@ from codea1_env.judging.checking import Check, Checkers, compares
 from codea1_env.judging.equality import as_seen, is_by_identity, is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution
 from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, comparable, is_data, is_plain
+from codea1_env.judging.raised import raised_outcome
 from codea1_env.judging.relations.truth import holds
 from codea1_env.judging.returned import NOT_PLAIN, returned_text
 from codea1_env.judging.schedule import Turn, turn
@@ -234,8 +235,8 @@ class Judge:
         seen = []
         for one in tried:
             outcomes = dict(zip(one.turn.calls, _outcomes(one.result, len(one.turn.calls)), strict=True))
-            expectations = one.trial.expectations
-            seen.append(self._looked(expectations, [outcomes[expected.arguments] for expected in expectations]))
+            pairs = [(expected, outcomes[expected.arguments]) for expected in one.trial.expectations]
+            seen.append(self._looked(one.trial.problem, pairs))
         self.accepted(
             [
                 Check(one.trial.problem, expected.arguments, outcome.value, expected.value)
@@ -259,10 +260,14 @@ class Judge:
         turns = [turn(one.problem, one.source, [e.arguments for e in one.expectations]) for one in trials]
         return self.judged([TriedTrial(*row) for row in zip(trials, turns, self.run(turns), strict=True)])
 
-    def _looked(self, expectations: Sequence[Expectation], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """Apply each test's look to the returned value. A value that is no plain data becomes an error."""
-        looked, seen = list(outcomes), []
-        for place, (expected, outcome) in enumerate(zip(expectations, outcomes, strict=True)):
+    def _looked(self, problem: Problem, pairs: Sequence[tuple[Expectation, Outcome]]) -> list[Outcome]:
+        """Apply each test's look to the returned value, or to the exception. A value that is no plain data becomes an
+        error."""
+        looked, seen = [], []
+        for place, (expected, outcome) in enumerate(pairs):
+            if expected.relation is not None and expected.relation.raising:
+                outcome = raised_outcome(problem, outcome, expected.relation.raising)
+            looked.append(outcome)
             if expected.look and outcome.kind is OutcomeKind.VALUE:
                 if is_data(outcome.value):
                     seen.append((place, expected.look, outcome.value))

@@ -38,6 +38,8 @@ class ReferenceValue:
     """It may be, or hold, an iterator or an object, which equals nothing: see `comparable`."""
     failure: str = ""
     """Why there is none: an exception's name, `timeout`, `crash`, `memory`, `opaque`, `flaky` or `no_value`."""
+    raised: bytes = b""
+    """`Outcome.value` of that exception, where it repeats itself."""
 
 
 def comparable(value: ReferenceValue) -> ReferenceValue:
@@ -92,7 +94,7 @@ class Oracle:
             for call, value in values.items():
                 if value.failure == OutcomeKind.CRASH:  # which may have been somebody else's doing
                     continue
-                size = len(call) + len(value.value) + len(value.failure)
+                size = len(call) + len(value.value) + len(value.failure) + len(value.raised)
                 self._remembered.put((digests[reference], call), value, size)
             known[reference] |= values
         answers = iter([_row(calls, known[reference], most_hangs) for reference, _, calls in rows])
@@ -217,7 +219,7 @@ def _agreed(one: Outcome, other: Outcome) -> ReferenceValue:
     if other.kind in _HANGS:
         one = other
     if one.kind is not OutcomeKind.VALUE:
-        return ReferenceValue(b"", one.error or str(one.kind))
+        return ReferenceValue(b"", one.error or str(one.kind), one.value if one.value == other.value else b"")
     if not is_data(one.value):
         return ReferenceValue(b"", OPAQUE)
     is_same = other.kind is OutcomeKind.VALUE and same_value(as_seen(one.value), as_seen(other.value))

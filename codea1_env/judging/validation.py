@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 from codea1_env.judging.checking import Check
 from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge, StatedTest
 from codea1_env.judging.oracle import ReferenceValue, comparable
+from codea1_env.judging.raised import raised_reference
 from codea1_env.judging.relations.status import CallClaims, MutantValues, related, related_look
 from codea1_env.judging.repeats import call_keys, names_of
-from codea1_env.problems.kinds import exceptions_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.grammar import WrittenTest
-from codea1_env.reading.literals import encode, tree_source
+from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.responses import Suite
 from codea1_env.reading.wide.relation import LOOKED, Relation
@@ -161,7 +161,6 @@ def _validated_suite(
             continue
         value = ReferenceValue(b"", item.failure) if item.failure else next(used)
         key = b"" if item.failure else next(keys)
-        value = _expected(read.problem, value) if test.raising else value
         if item.relation is not None and not item.failure:
             is_known = key in seen or several.are_known(item)
             row.append(_related(judge, read.problem, test, item, value, is_known, claims.of(key), mutants))
@@ -172,18 +171,6 @@ def _validated_suite(
         row.append(_validated(test, item, value, key in seen, config.correct_outputs, near))
         seen.add(key)
     return tuple(row)
-
-
-def _expected(problem: Problem, raised: ReferenceValue) -> ReferenceValue:
-    """What stands for an exception, if a test may expect it: one that nobody describes is no answer."""
-    match {} if raised.failure else json.loads(raised.value):
-        case {"d": [["raises", name], ["message", message], ["kinds", [*kinds]]]}:  # programs may be the oracle
-            known = exceptions_of(problem)
-            counts = [known[kind] for kind in kinds if isinstance(kind, str) and kind in known]
-            if not counts:
-                return ReferenceValue(b"", str(name))
-            return ReferenceValue(encode({"d": [["raises", name], ["message", message]][: 1 + counts[0]]}))
-    return ReferenceValue(b"", raised.failure or "no_value")
 
 
 def _room(problem: Problem, config: RewardConfig) -> int:
@@ -304,6 +291,9 @@ def _related(
 ) -> ValidatedTest:
     """A relational test. `is_known`: an earlier test states the call's value, `earlier`: see `CallClaims`."""
     as_written = Expectation(stated.arguments, stated.value, stated.look, relation=stated.relation)
+    raising = stated.relation.raising if stated.relation is not None else ()
+    if raising:
+        reference = raised_reference(problem, reference, raising)
     if problem.checker:  # what is true of the reference's value need not be true of every right one
         return _without_value(test, Status.REJECTED, Reason.WITH_CHECKER)
     if is_known:
@@ -318,7 +308,7 @@ def _related(
         judgement = related(as_written, reference.value, others, tolerance, earlier)
         is_beyond = judgement.status is Status.WRONG_RELATION or judgement.reason == Reason.TOO_LARGE
         if is_beyond and stated.or_look:
-            as_looked = Expectation(stated.arguments, stated.value, stated.or_look, relation=LOOKED)
+            as_looked = replace(as_written, look=stated.or_look, relation=replace(LOOKED, raising=raising))
             looked = related_look(judge, as_looked, (), reference.value, others, tolerance, earlier)
             if looked.status not in (Status.WRONG_RELATION, Status.REJECTED):
                 judgement, as_written = looked, as_looked

@@ -16,9 +16,7 @@ Does not promise that an accepted test runs, or that it is right: nothing is eva
 from __future__ import annotations
 
 import ast
-import json
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -52,8 +50,6 @@ RETURNED = "__returned__"
 """What a look calls the returned value; no comprehension may bind a name of this form."""
 RAISED = "raised"
 """What a test calls the exception that comes out of a call: `raised(f(-1), "ValueError")`."""
-RAISING = "#raised"
-"""How the call says so on the wire: an argument of this name, which no function has, is the names of the classes."""
 CASE_DEPTH = 100
 """Levels of nesting in a stored test: as deep as a value on the wire may be, for references return what no player would
 write."""
@@ -86,8 +82,6 @@ class WrittenTest:
     """Where the call is several calls in one question: each by itself, on the wire."""
     asks: str = ""
     """Where `inner` is a question (`wide/questions.py`): the name of the program's that is evaluated with it."""
-    raising: tuple[str, ...] = ()
-    """Where the test asks what `inner` raises: the names of the classes (`wide/exceptions.py`)."""
     relation: Relation | None = None
     """What the test claims of the returned value, where that is no equality: then `call` is the whole condition,
     `inner` its call, and the stated value is the tuple of the relation's constants. Wide reading only."""
@@ -105,16 +99,15 @@ class WrittenTest:
         """
         if self.call is None:
             raise ValueError(f"the test must be an accepted one, got one rejected for {self.reason}")
-        raising = f"{RAISING!r}: {[*self.raising]}" if self.raising else ""
         if self.asks:
-            return f"((__code__([{self.asks!r}, {self.inner!r}]),), {{{raising}}}, {self.stated})"
+            return f"((__code__([{self.asks!r}, {self.inner!r}]),), {{}}, {self.stated})"
         call = single_expression(self.inner or self.call)
         assert isinstance(call, ast.Call)
         positional = "".join([f"{_evaluable(argument)}, " for argument in call.args])
-        named = "".join(
-            [f"{'**' if item.arg is None else f'{item.arg!r}: '}{_evaluable(item.value)}, " for item in call.keywords]
+        named = ", ".join(
+            [f"{'**' if item.arg is None else f'{item.arg!r}: '}{_evaluable(item.value)}" for item in call.keywords]
         )
-        return f"(({positional}), {{{named}{raising}}}, {self.stated})"
+        return f"(({positional}), {{{named}}}, {self.stated})"
 
 
 class Pure(NamedTuple):
@@ -136,13 +129,6 @@ class CallArguments(NamedTuple):
     source: str
     encoded: bytes | None
     """On the wire, where all are literals."""
-
-    def asking(self, raising: Sequence[str]) -> CallArguments:
-        """The same where the program is asked what the call raises, if `raising` names classes."""
-        if not raising or self.encoded is None:
-            return self
-        positional, named = json.loads(self.encoded)
-        return self._replace(encoded=encode([positional, [*named, [RAISING, [*raising]]]]))
 
 
 def rejected(source: str, reason: Reason) -> WrittenTest:

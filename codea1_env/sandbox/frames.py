@@ -16,6 +16,7 @@ from typing import Any
 
 from codea1_env.sandbox.protocol import (
     MOST_NOTES,
+    MOST_TOLD,
     NOTE,
     CallsJob,
     ExpressionsJob,
@@ -149,7 +150,7 @@ def _check_outcome(row: Any, value_bytes: int) -> None:
     kind, size, error, tried, cpu_ns = row
     if type(kind) is not str or kind not in _KINDS:
         raise FrameError("an outcome's kind must be one of the protocol's")
-    if type(size) is not int or not 0 <= size <= (value_bytes if kind == "value" else 0):
+    if type(size) is not int or not 0 <= size <= {"value": value_bytes, "error": MOST_TOLD}.get(kind, 0):
         raise FrameError("an outcome's size must be within the job's limit")
     # What is not ASCII in an error's name has become U+FFFD on its way out of the candidate.
     if type(error) is not str or len(error) > (64 if kind == "error" else 0):

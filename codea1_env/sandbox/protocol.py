@@ -21,6 +21,8 @@ MAX_BUDGET_S = 36_000.0
 """CPU seconds that one job may be given at most."""
 
 
+MOST_TOLD = 1 << 12
+"""Bytes that an exception's classes and its text may take."""
 MOST_NOTES = 4
 """Different things that a job is said to have been denied, at most."""
 NOTE = re.compile(r"thread|process|network|file|import \w{1,40}", re.ASCII)
@@ -161,8 +163,8 @@ class Outcome:
 
     kind: OutcomeKind
     value: bytes = b""
-    """The encoded value (`sandbox/inside/values.py`) where `kind` is VALUE. Untrusted bytes: compare, never
-    evaluate."""
+    """The encoded value (`sandbox/inside/values.py`) where `kind` is VALUE. Where it is ERROR, of ([names of the
+    exception's classes], its text), or empty. Untrusted bytes: compare, never evaluate."""
     error: str = ""
     """The exception's type name where `kind` is ERROR. Untrusted text, at most 64 ASCII characters."""
     tried: bool = True

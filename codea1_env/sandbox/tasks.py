@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 from codea1_env.sandbox.protocol import (
     MOST_NOTES,
+    MOST_TOLD,
     NOTE,
     CallsJob,
     ExpressionsJob,
@@ -317,10 +318,12 @@ def _absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Ou
         tried = kind is not OutcomeKind.TIMEOUT or record.cpu_ns > limit_ns
         used_ns = max(least_ns, min(loading_ns + record.cpu_ns, cpu_ns))
         loading_ns = 0
-        value = record.payload if kind is OutcomeKind.VALUE else b""
+        value, error = record.payload if kind is OutcomeKind.VALUE else b"", ""
         if len(value) > task.job.limits.value_bytes:  # only an honest process has seen to that itself
             value = _TOO_LARGE
-        error = _text(record.payload) if kind is OutcomeKind.ERROR else ""
+        if kind is OutcomeKind.ERROR:
+            name, _, value = record.payload.partition(b"\n")
+            error, value = _text(name), value[:MOST_TOLD]
         task.outcomes.append(Outcome(kind, value, error, tried, used_ns))
     full = any(record.kind == "F" for record in results)
     if taken < task.handed_over and not (full and taken):

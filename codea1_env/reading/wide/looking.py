@@ -45,7 +45,7 @@ class LookedAt:
     asks: str
     """The program's names in a question; empty where the call is none."""
     raising: tuple[str, ...] = ()
-    """`WrittenTest.raising`."""
+    """`Relation.raising`."""
 
 
 def look_of(condition: ast.expr, entry_point: str, max_depth: int) -> LookedAt:
@@ -65,15 +65,16 @@ def look_of(condition: ast.expr, entry_point: str, max_depth: int) -> LookedAt:
     calls = [call.args[0] for call in calls] if raising and len(calls) == 1 else calls  # type: ignore[misc]
     if len(calls) == 1 and grammar.is_call(calls[0], entry_point) and not _is_question(calls[0], entry_point):
         arguments = grammar.arguments_of(calls[0], entry_point, max_depth, stars=False)
-        return LookedAt(source, arguments.asking(raising), (), "", (*raising,))
+        return LookedAt(source, arguments, (), "", (*raising,))
     for call in calls:
         questions.check_question(call, entry_point)
         if questions.is_changed(call, entry_point):
             raise Rejected(Reason.NOT_ENTRY_POINT)
     asked = calls[0] if len(calls) == 1 else ast.Tuple([*calls], ast.Load())
     keys = [_key(call, entry_point, max_depth) for call in calls] if len(calls) > 1 else []
-    arguments = _question(asked, entry_point).asking(raising)
-    return LookedAt(source, arguments, tuple(keys), questions.roots(asked, entry_point), (*raising,))
+    return LookedAt(
+        source, _question(asked, entry_point), tuple(keys), questions.roots(asked, entry_point), (*raising,)
+    )
 
 
 def _question(node: ast.expr, entry_point: str) -> CallArguments:

@@ -169,11 +169,10 @@ def _looked(condition: ast.expr, source: str, entry_point: str, max_depth: int) 
         arguments=look.arguments.encoded,
         value=encode({"t": []}),
         inner=look.arguments.source if look.asks else f"{entry_point}({look.arguments.source})",
-        raising=look.raising,
         look=look.source,
         calls=look.calls,
         asks=look.asks,
-        relation=LOOKED,
+        relation=replace(LOOKED, raising=look.raising),
     )
 
 
@@ -197,14 +196,13 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
         reason="",
         call=text,
         stated=f"({''.join(f'{constant.source}, ' for constant in reader.constants)})",
-        arguments=reader.call.asking(reader.raising).encoded,
+        arguments=reader.call.encoded,
         value=encode({"t": [constant.tree for constant in reader.constants]})
         if all(constant.is_literal for constant in reader.constants)
         else None,
         inner=f"{entry_point}({reader.call.source})" if reader.asked is None else reader.call.source,
         asks=questions.roots(reader.asked, entry_point) if reader.asked is not None else "",
-        raising=tuple(reader.raising),
-        relation=relation,
+        relation=replace(relation, raising=tuple(reader.raising)),
     )
 
 

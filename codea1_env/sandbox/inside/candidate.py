@@ -28,8 +28,8 @@ import streams
 import value_kinds
 import values
 
-_RAISING = "#raised"
-"""What asks for a call's exception, as the judge writes it."""
+_MOST_TOLD = 1 << 12
+"""Bytes of what is told of an exception; of one with a longer text, its name alone."""
 _SPARED_STACK = 50
 """Levels that a call has less than the first one of its process; where it wants them, it begins anew in another. Code
 that has run for a while calls builtins without a level of the stack, so it gets further down than fresh code."""
@@ -133,6 +133,17 @@ def _name(error: BaseException) -> bytes:
     return str(type(error).__name__)[:64].encode("ascii", "replace")
 
 
+def _told(error: BaseException) -> bytes:
+    """The name of an exception, and on a line of its own its classes and its text: of every one, whoever asks. One of
+    Python's own names is told for Python's own class alone."""
+    try:
+        kinds = [kind.__name__ for kind in type(error).__mro__ if kind is getattr(builtins, kind.__name__, kind)]
+        said: bytes = values.encode((kinds, str(error)), _MOST_TOLD)
+    except BaseException:
+        said = b""
+    return _name(error).replace(b"\n", b"?") + b"\n" + said
+
+
 def _nothing() -> None:
     pass
 
@@ -162,7 +173,7 @@ def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes
         return MEMORY, b"MemoryError", True
     except BaseException as error:
         _escaped(error)
-        return ERROR, _name(error), issubclass(type(error), RecursionError)  # an object may lie of its class, or raise
+        return ERROR, _told(error), issubclass(type(error), RecursionError)  # an object may lie of its class, or raise
 
 
 def _keep() -> None:
@@ -246,13 +257,6 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
 
     def call() -> object:
         (positional, named), _ = read_json(text.decode("ascii"), 0)
-        if named and named[-1][0] == _RAISING:
-            _, names = named.pop()
-            answers = getattr(function, "__kwdefaults__", None) or {}
-            return _raised(names, lambda: ask(answers.get("_codea1_called", function), positional, named))
-        return ask(function, positional, named)
-
-    def ask(function: Any, positional: list[Any], named: list[Any]) -> object:
         if len(positional) == 1 and type(positional[0]) is dict and type(positional[0].get("e")) is list:
             next(moved, None)
             return _asked(namespace, function, *positional[0]["e"])
@@ -299,21 +303,6 @@ def _moved(seed: int) -> Iterator[None]:
         for place, (make, given) in enumerate(_MADE):
             kept[place] = [*map(make, given[: 1 + counts[place] % 5])]
         yield
-
-
-def _raised(names: list[str], call: Callable[[], object]) -> object:
-    """What stands for the exception that comes out of a call, by the first of its classes that `names` has. One of
-    Python's own names means Python's own class."""
-    try:
-        call()
-    except BaseException as error:
-        kinds = [kind.__name__ for kind in type(error).__mro__
-                 if kind is getattr(builtins, kind.__name__, kind)]  # fmt: skip
-        for name in kinds:
-            if name in names:
-                return {"raises": name, "message": str(error), "kinds": kinds}
-        raise
-    raise LookupError("the call raises nothing")
 
 
 def _asked(namespace: dict[str, Any], function: Any, name: str, text: str) -> object:

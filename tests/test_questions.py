@@ -259,6 +259,7 @@ def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
         ("f(Open._x) == 1", "f"),
         ("f(f(1), 1 / 0)['raises'] == 'ZeroDivisionError'", "f"),  # an exception of the suite's own
         ("raised(f(f(1), 1 / 0), 'ZeroDivisionError')['raises'] == 'ZeroDivisionError'", "f"),
+        ("raised(f(f(1), 1 / 0), 'ZeroDivisionError') == {'raises': 'ZeroDivisionError'}", "f"),
         ("raised(f(1) + f(2), 'TypeError')['raises'] == 'TypeError'", "f"),
         ("raised(len(f(1)), 'TypeError')['raises'] == 'TypeError'", "f"),
         ("raised(f(1), 'TypeError')['raises'] == f(1)", "f"),

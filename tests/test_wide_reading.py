@@ -112,6 +112,10 @@ if __name__ == "__main__":
         ),
         ("with self.assertRaises(KeyError): f(1); f(2)", "<expects_exception>"),
         ("with pytest.raises(KeyError, match=pattern): f(1)", "<expects_exception>"),
+        (
+            "with pytest.raises(Own): f(date(2020, 1, 1))",
+            "(raised(f(date(2020, 1, 1)), 'Own')['raises'] == 'Own') == True",
+        ),
         ("with pytest.raises(errors.Own): f(1)", "(raised(f(1), 'Own')['raises'] == 'Own') == True"),
         (
             "with pytest.raises(json.decoder.JSONDecodeError): f(1)",

@@ -186,13 +186,14 @@ def check_question(node: ast.expr, entry_point: str) -> None:
 def raises_itself(node: ast.AST, entry_point: str) -> bool:
     """Whether a question in a claim about an exception calculates something, which may raise without the program."""
     match node:
-        case (
-            ast.Call(func=ast.Name(id=grammar.RAISED), args=[asked, *_])
-            | ast.Subscript(value=asked, slice=ast.Constant(value="raises" | "message"))
-        ):
-            is_plain = grammar.is_call(asked, entry_point) and not is_question(asked, entry_point)
-            return not is_plain and _calculates(asked, entry_point)
-    return any(raises_itself(each, entry_point) for each in ast.iter_child_nodes(node))
+        case ast.Call(func=ast.Name(id=grammar.RAISED), args=[asked, *_]):
+            pass
+        case ast.Subscript(value=asked, slice=ast.Constant(value="raises" | "message")) if not classes_raised(asked):
+            pass
+        case _:
+            return any(raises_itself(each, entry_point) for each in ast.iter_child_nodes(node))
+    is_plain = grammar.is_call(asked, entry_point) and not is_question(asked, entry_point)
+    return not is_plain and _calculates(asked, entry_point)
 
 
 def _calculates(node: ast.AST, entry_point: str) -> bool:

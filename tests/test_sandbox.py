@@ -37,6 +37,7 @@ from codea1_env.sandbox import (
     open_sandbox,
     zygotes,
 )
+from codea1_env.sandbox.protocol import MOST_TOLD
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.zygotes import JOB_BYTES, REGION_BYTES, hidden_directories
 
@@ -92,11 +93,37 @@ def test_every_call_gets_arguments_of_its_own(sandbox: LocalSandbox) -> None:
     assert answers(sandbox, "def f(x):\n    x.append(1)\n    return x\n", [[0], [0]]) == [[0, 1], [0, 1]]
 
 
+HOSTILE_ERRORS = {
+    "a text that raises": "class E(ValueError):\n    def __str__(self):\n        raise E\n",
+    "a text of another kind": "class E(ValueError):\n    def __str__(self):\n        return self\n",
+    "a text without end": "class E(ValueError):\n    def __str__(self):\n        return 'x' * 10**6\n",
+    "no classes": "class M(type):\n    @property\n    def __mro__(cls):\n        raise E\n"
+    "class E(ValueError, metaclass=M): pass\n",
+    "a name of lines": "E = type('ValueError\\n[]', (Exception,), {})\n",
+    "a name of Python's own": "class ValueError(Exception): pass\nE = ValueError\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_ERRORS)
+def test_an_exception_says_of_itself_what_is_data_or_nothing(name: str, sandbox: LocalSandbox) -> None:
+    result = run(sandbox, HOSTILE_ERRORS[name] + "def f(x):\n    raise E(x)\n", [1, 2])
+    for outcome in result.outcomes:
+        assert outcome.kind is OutcomeKind.ERROR
+        assert len(outcome.value) <= MOST_TOLD
+        assert "\n" not in outcome.error
+        if outcome.value and outcome.value != b'{"o":"too large"}':
+            kinds, text = json.loads(outcome.value)["t"]
+            assert (kinds, text) == ([*kinds], str(text))
+            assert "ValueError" not in kinds
+
+
 def test_an_exception_is_the_outcome_of_its_call_alone(sandbox: LocalSandbox) -> None:
     result = run(sandbox, "def f(x):\n    return 1 // x\n", [1, 0, -1])
+    kinds = b'["ZeroDivisionError","ArithmeticError","Exception","BaseException"]'
+    said = b'{"t":[' + kinds + b',"integer division or modulo by zero"]}'
     assert result.outcomes == (
         Outcome(OutcomeKind.VALUE, b"1"),
-        Outcome(OutcomeKind.ERROR, error="ZeroDivisionError"),
+        Outcome(OutcomeKind.ERROR, said, "ZeroDivisionError"),
         Outcome(OutcomeKind.VALUE, b"-1"),
     )
 

@@ -313,7 +313,10 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
     elif is_operation(node, entry_point) and not isinstance(node, ast.Attribute):
         _check_operation(node, entry_point, is_inside)
     elif is_of_member(node, entry_point) and not is_of_class(entry_point):
-        _check(node.value, entry_point, is_inside)  # type: ignore[attr-defined]  # an Attribute
+        owner = node.value  # type: ignore[attr-defined]  # an Attribute
+        while isinstance(owner, ast.Attribute) and not owner.attr.startswith("_"):  # `f(x).level.name`
+            owner = owner.value
+        _check(owner, entry_point, is_inside)
     elif isinstance(node, ast.Attribute):
         is_own = is_inside and _is_it(node.value) and node.attr in _CHANGING
         if (node.attr.startswith(("_", "format")) and not is_own) or not is_of_class(entry_point):

@@ -137,7 +137,7 @@ def _told(error: BaseException) -> bytes:
     """The name of an exception, and on a line of its own its classes and its text: of every one, whoever asks. One of
     Python's own names is told for Python's own class alone."""
     try:
-        kinds = [kind.__name__ for kind in type(error).__mro__ if kind is getattr(builtins, kind.__name__, kind)]
+        kinds = [kind.__name__ for kind in type(error).__mro__[:-1] if kind is getattr(builtins, kind.__name__, kind)]
         said: bytes = values.encode((kinds, str(error)), _MOST_TOLD)
     except BaseException:
         said = b""

@@ -168,7 +168,7 @@ SUITES = {
     "objects and an operator": ("assert sorted((Bag(1, 2) * 3).items, key=lambda n: -n) == [6, 3]\n", BAG, "Bag"),
     "a member that is a text": ("assert f(0) == Text.RED\nassert f(1).value == 'blue'\nassert f(1) is Text.BLUE\n",
                                 COLORS, "f"),
-    "a member in an object": ("assert f(1).level == Level.UP\nassert f(0).level.name == 'LOW'\nassert f(2).level == 0\n",
+    "a member inside": ("assert f(1).level == Level.UP\nassert f(0).level.name == 'LOW'\nassert f(2).level == 0\n",
                               "import enum\nLevel = enum.IntEnum('Level', [('LOW', 0), ('UP', 1)])\nclass Grade: pass\n"
                               "def f(n):\n    made = Grade()\n    made.level = Level(n % 2)\n    return made\n", "f"),
     "a member of a flag": ("assert f(0, 's') == Set.RED\nassert f(1, 's').value == 2\n", COLORS, "f"),

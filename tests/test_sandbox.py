@@ -623,8 +623,11 @@ def decision(program: bytes, number: int, audit: int, arguments: Sequence[int] =
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_filter_allows_the_listed_system_calls_and_no_other(machine: str) -> None:
-    table = syscalls.MACHINES[machine]
-    program, audit, allowed = syscalls.build_filter(machine), table["audit"], table["allowed"]
+    program, audit, allowed = (
+        syscalls.build_filter(machine),
+        syscalls.AUDIT[machine],
+        syscalls.CALLS[machine]["allowed"],
+    )
     allow, kill, eperm, enosys = 0x7FFF0000, 0x80000000, 0x00050001, 0x00050026
     restricted = {
         "fcntl": (1, 1030, 8), "ioctl": (1, 0x5401, 0x5412), "prlimit64": (0, 0, 1), "clock_gettime": (0, 11, 12),
@@ -652,8 +655,8 @@ def test_the_filter_allows_the_listed_system_calls_and_no_other(machine: str) ->
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_the_filters_of_a_zygote_and_of_its_candidate_together_are_the_one_filter(machine: str) -> None:
     """The kernel takes the answer of the stricter one: to kill, then an error, then to allow."""
-    table = syscalls.MACHINES[machine]
-    audit, whole, rest = table["audit"], syscalls.build_filter(machine), syscalls.build_rest(machine)
+    table = syscalls.CALLS[machine]
+    audit, whole, rest = syscalls.AUDIT[machine], syscalls.build_filter(machine), syscalls.build_rest(machine)
     starting = syscalls.build_filter(machine, starting=True)
     strictness = (0x80000000, 0x00050026, 0x00050001, 0x7FFF0000)
     words = [0, 1, 2, 3, 4, 8, 11, 12, 14, 15, 16, 17, 21, 128, 393, 1030, 0x5401, 0x5412, 0x3D0F00, 1 << 32, 1 << 40]
@@ -677,7 +680,7 @@ def test_no_dangerous_system_call_is_on_the_list() -> None:
         "rename", "link", "symlink", "mkdir", "truncate", "sendto", "sendmsg", "pidfd_open", "keyctl", "chdir",
         "membarrier",
     }  # fmt: skip
-    for table in syscalls.MACHINES.values():
+    for table in syscalls.CALLS.values():
         assert not forbidden & set(table["allowed"])
 
 

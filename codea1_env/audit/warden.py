@@ -125,7 +125,7 @@ def _new_root(isolation: ModuleType, readable: Sequence[str], machine: str) -> N
     os.makedirs(base + "/proc")
     _mount("proc", base + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     os.makedirs(base + "/old")
-    number = sys.modules["syscalls"].MACHINES[machine]["pivot_root"]
+    number = sys.modules["syscalls"].CALLS[machine]["isolating"]["pivot_root"]
     if _libc.syscall(ctypes.c_long(number), base.encode(), (base + "/old").encode()) < 0:
         raise OSError(ctypes.get_errno(), f"pivot_root: {os.strerror(ctypes.get_errno())}")
     os.chdir("/")

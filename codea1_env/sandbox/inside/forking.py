@@ -42,7 +42,7 @@ class Forking:
         self._flag[0] = b"\1"
         self._buffer = ctypes.create_string_buffer(_BUFFER_BYTES)
         asked = (ctypes.c_char * 1).from_buffer(self._buffer, _ASKED)
-        clone, flags = syscalls.MACHINES[machine]["clone"], signal.SIGCHLD | _PARENT_SETTID | spaces
+        clone, flags = syscalls.CALLS[machine]["starting"]["clone"], signal.SIGCHLD | _PARENT_SETTID | spaces
         number, status, usage, byte = (ctypes.byref(self._buffer, at) for at in (0, 4, 8, _ASKED))
         is_child = partial(getitem, self._flag, 0)
         steps: list[_Step] = [

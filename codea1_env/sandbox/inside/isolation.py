@@ -187,7 +187,7 @@ def change_root(
     os.makedirs(base + scratch_point([*readable, *added]), exist_ok=True)
     os.makedirs(base + "/old")
     new, old = ctypes.c_char_p(base.encode()), ctypes.c_char_p((base + "/old").encode())
-    _syscall("pivot_root", syscalls.MACHINES[machine]["pivot_root"], new, old)
+    _syscall("pivot_root", syscalls.CALLS[machine]["isolating"]["pivot_root"], new, old)
     os.chdir("/")
     _checked(_libc.umount2(b"/old", ctypes.c_int(_DETACH)), "umount /old")
     os.rmdir("/old")
@@ -245,7 +245,7 @@ def leave_capabilities(machine: str, but: int | None = None) -> None:
     version_3, kept = 0x20080522, 0 if but is None else 1 << but
     _syscall(
         "capset",
-        syscalls.MACHINES[machine]["capset"],
+        syscalls.CALLS[machine]["isolating"]["capset"],
         struct.pack("Ii", version_3, 0),
         struct.pack("6I", kept, kept, *4 * [0]),
     )
@@ -344,7 +344,7 @@ class SeccompFilter:
         self._buffer = ctypes.create_string_buffer(program, len(program))
         # struct sock_fprog: count, padding, pointer
         self._header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(self._buffer))
-        number = ctypes.c_long(syscalls.MACHINES[machine]["seccomp"])
+        number = ctypes.c_long(syscalls.CALLS[machine]["starting"]["seccomp"])
         self._seccomp = functools.partial(_libc.syscall, number)
 
     def call(self, operation: int) -> None:

@@ -5,142 +5,71 @@ Does not promise a filter for machines other than x86-64 and arm64: those are re
 
 import ctypes
 import struct
-from typing import TypedDict
 
-# Names that a single-threaded CPython needs to compute, import and read the time. Left out on purpose: everything that
-# starts, signals, traces or inspects a process, opens a socket, creates or changes a file, or alters limits; what waits
-# without the kernel calling it sleep (membarrier), for sleeping is charged; and what tells of others: process numbers
-# (how many ran before), getrusage (whether a file was in memory already) and sysinfo (how busy and how full it is).
-_X86_64 = {
-    "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8, "mmap": 9,
-    "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14, "rt_sigreturn": 15,
-    "ioctl": 16, "pread64": 17, "readv": 19, "writev": 20, "access": 21, "select": 23, "sched_yield": 24, "mremap": 25,
-    "madvise": 28, "dup": 32, "nanosleep": 35, "getitimer": 36, "alarm": 37, "setitimer": 38, "exit": 60,
-    "uname": 63, "fcntl": 72, "getcwd": 79, "readlink": 89, "gettimeofday": 96, "getrlimit": 97,
-    "times": 100, "getuid": 102, "getgid": 104, "geteuid": 107, "getegid": 108, "getppid": 110,
-    "sigaltstack": 131, "time": 201, "futex": 202, "sched_getaffinity": 204,
-    "getdents64": 217, "restart_syscall": 219, "clock_gettime": 228, "clock_getres": 229,
-    "clock_nanosleep": 230, "exit_group": 231, "openat": 257, "newfstatat": 262, "readlinkat": 267, "faccessat": 269,
-    "pselect6": 270, "ppoll": 271, "set_robust_list": 273, "prlimit64": 302, "getrandom": 318, "statx": 332,
-    "rseq": 334, "faccessat2": 439,
-}  # fmt: skip
-_ARM64 = {
-    "getcwd": 17, "dup": 23, "fcntl": 25, "ioctl": 29, "faccessat": 48, "openat": 56, "close": 57, "getdents64": 61,
-    "lseek": 62, "read": 63, "write": 64, "readv": 65, "writev": 66, "pread64": 67, "pselect6": 72, "ppoll": 73,
-    "readlinkat": 78, "newfstatat": 79, "fstat": 80, "exit": 93, "exit_group": 94, "futex": 98,
-    "set_robust_list": 99, "nanosleep": 101, "getitimer": 102, "setitimer": 103, "clock_gettime": 113,
-    "clock_getres": 114, "clock_nanosleep": 115, "sched_getaffinity": 123, "sched_yield": 124, "restart_syscall": 128,
-    "sigaltstack": 132, "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "times": 153, "uname": 160,
-    "gettimeofday": 169, "getppid": 173, "getuid": 174, "geteuid": 175, "getgid": 176,
-    "getegid": 177, "brk": 214, "munmap": 215, "mremap": 216, "mmap": 222,
-    "mprotect": 226, "madvise": 233, "prlimit64": 261, "getrandom": 278, "statx": 291, "rseq": 293,
-    "faccessat2": 439,
-}  # fmt: skip
-
-
-# What programs of wider worlds need besides. Threads: clone with the flags of a thread alone, and what an event loop
-# and a pool of threads talk to themselves by: pipes, pairs of sockets that have no name, epoll.
-_THREADS_X86_64 = {
-    "clone": 56, "pipe": 22, "pipe2": 293, "socketpair": 53, "sendto": 44, "recvfrom": 45, "epoll_create1": 291,
-    "epoll_ctl": 233, "epoll_wait": 232, "epoll_pwait": 281, "shutdown": 48,
-}  # fmt: skip
-_THREADS_ARM64 = {
-    "clone": 220, "pipe2": 59, "socketpair": 199, "sendto": 206, "recvfrom": 207, "epoll_create1": 20, "epoll_ctl": 21,
-    "epoll_pwait": 22, "shutdown": 210,
-}  # fmt: skip
-# Scratch: files in the one directory where Landlock or the mounts let them be made. No links of either kind, no nodes;
-# a file is made longer or shorter by its descriptor alone, since old kernels do not guard truncate by name.
-_SCRATCH_X86_64 = {
-    "mkdir": 83, "mkdirat": 258, "rmdir": 84, "unlink": 87, "unlinkat": 263, "rename": 82, "renameat": 264,
-    "renameat2": 316, "ftruncate": 77, "pwrite64": 18, "pwritev": 296, "preadv": 295, "fsync": 74, "fdatasync": 75,
-    "msync": 26, "chdir": 80, "fchdir": 81, "umask": 95, "dup2": 33, "dup3": 292,
-}  # fmt: skip
-_SCRATCH_ARM64 = {
-    "mkdirat": 34, "unlinkat": 35, "renameat": 38, "renameat2": 276, "ftruncate": 46, "pwrite64": 68, "pwritev": 70,
-    "preadv": 69, "fsync": 82, "fdatasync": 83,
-    "msync": 227, "chdir": 49, "fchdir": 50, "umask": 166, "dup3": 24,
-}  # fmt: skip
-# Calls that copying a file makes besides: modes and times that are set, which neither Landlock guards nor anybody needs
-# here, and extended attributes. They are told that it is done, or that there are none; nothing is done.
-_DONE_X86_64 = {"chmod": 90, "fchmod": 91, "fchmodat": 268, "utimensat": 280, "utime": 132, "utimes": 235}
-_DONE_ARM64 = {"fchmod": 52, "fchmodat": 53, "utimensat": 88}
-_NONE_X86_64 = {"listxattr": 194, "llistxattr": 195, "flistxattr": 196, "getxattr": 191, "lgetxattr": 192}
-_NONE_ARM64 = {"listxattr": 11, "llistxattr": 12, "flistxattr": 13, "getxattr": 8, "lgetxattr": 9}
-# Processes, of test scripts alone, in a PID and a mount namespace of their own: programs are started, waited for and
-# signalled, files are linked and given modes and times. No namespaces, no tracing, no sockets with addresses.
-_PROCESSES_X86_64 = {
-    "fork": 57, "vfork": 58, "execve": 59, "wait4": 61, "waitid": 247, "kill": 62, "tkill": 200, "tgkill": 234,
-    "pidfd_open": 434, "pidfd_send_signal": 424, "getpid": 39, "gettid": 186, "getpgrp": 111, "getpgid": 121,
-    "setpgid": 109, "getsid": 124, "setsid": 112, "set_tid_address": 218, "arch_prctl": 158, "getgroups": 115,
-    "getresuid": 118, "getresgid": 120, "rt_sigpending": 127, "rt_sigtimedwait": 128, "rt_sigsuspend": 130, "pause": 34,
-    "getrusage": 98, "sysinfo": 99, "link": 86, "linkat": 265, "symlink": 88, "symlinkat": 266, "truncate": 76,
-    "creat": 85, "flock": 73, "fadvise64": 221, "sendfile": 40, "copy_file_range": 326, "statfs": 137, "fstatfs": 138,
-}  # fmt: skip
-_PROCESSES_ARM64 = {
-    "execve": 221, "wait4": 260, "waitid": 95, "kill": 129, "tkill": 130, "tgkill": 131, "pidfd_open": 434,
-    "pidfd_send_signal": 424, "getpid": 172, "gettid": 178, "getpgid": 155, "setpgid": 154, "getsid": 156,
-    "setsid": 157, "set_tid_address": 96, "getgroups": 158, "getresuid": 148, "getresgid": 150, "rt_sigpending": 136,
-    "rt_sigtimedwait": 137, "rt_sigsuspend": 133, "getrusage": 165, "sysinfo": 179, "linkat": 37, "symlinkat": 36,
-    "truncate": 45, "flock": 32, "fadvise64": 223, "sendfile": 71, "copy_file_range": 285, "statfs": 43, "fstatfs": 44,
-}  # fmt: skip
-
-# What a zygote does before and after each candidate, and a candidate before its program: not the program.
-_STARTING_X86_64 = {
-    "clone": 56, "wait4": 61, "getpid": 39, "prctl": 157, "dup2": 33, "memfd_create": 319, "seccomp": 317,
-}  # fmt: skip
-_STARTING_ARM64 = {
-    "clone": 220, "wait4": 260, "getpid": 172, "prctl": 167, "dup3": 24, "memfd_create": 279, "seccomp": 277,
-}  # fmt: skip
-
-
-class Machine(TypedDict):
-    """What differs between processor architectures."""
-
-    audit: int
-    allowed: dict[str, int]
-    threads: dict[str, int]
-    scratch: dict[str, int]
-    processes: dict[str, int]
-    done: dict[str, int]
-    none: dict[str, int]
-    starting: dict[str, int]
-    seccomp: int
-    clone: int
-    pivot_root: int
-    capset: int
-
-
-# Numbers that the zygote itself needs: seccomp, clone, pivot_root, capset; Landlock's are the same everywhere.
-MACHINES: dict[str, Machine] = {
-    "x86_64": {
-        "audit": 0xC000003E,
-        "allowed": _X86_64,
-        "threads": _THREADS_X86_64,
-        "scratch": _SCRATCH_X86_64,
-        "processes": _PROCESSES_X86_64,
-        "done": _DONE_X86_64,
-        "none": _NONE_X86_64,
-        "starting": _STARTING_X86_64,
-        "seccomp": 317,
-        "clone": 56,
-        "pivot_root": 155,
-        "capset": 126,
-    },
-    "aarch64": {
-        "audit": 0xC00000B7,
-        "allowed": _ARM64,
-        "threads": _THREADS_ARM64,
-        "scratch": _SCRATCH_ARM64,
-        "processes": _PROCESSES_ARM64,
-        "done": _DONE_ARM64,
-        "none": _NONE_ARM64,
-        "starting": _STARTING_ARM64,
-        "seccomp": 277,
-        "clone": 220,
-        "pivot_root": 41,
-        "capset": 91,
-    },
+_BY_PURPOSE = {
+    # What a single-threaded CPython needs to compute, import and read the time. Left out on purpose: everything that
+    # starts, signals, traces or inspects a process, opens a socket, creates or changes a file, or alters limits; what
+    # waits without the kernel calling it sleep (membarrier), for sleeping is charged; and what tells of others: process
+    # numbers (how many ran before), getrusage (whether a file was in memory already) and sysinfo (how busy and how full
+    # it is).
+    "allowed": """
+        read 0 63, write 1 64, open 2 -, close 3 57, stat 4 -, fstat 5 80, lstat 6 -, poll 7 -, lseek 8 62,
+        mmap 9 222, mprotect 10 226, munmap 11 215, brk 12 214, rt_sigaction 13 134, rt_sigprocmask 14 135,
+        rt_sigreturn 15 139, ioctl 16 29, pread64 17 67, readv 19 65, writev 20 66, access 21 -, select 23 -,
+        sched_yield 24 124, mremap 25 216, madvise 28 233, dup 32 23, nanosleep 35 101, getitimer 36 102, alarm 37 -,
+        setitimer 38 103, exit 60 93, uname 63 160, fcntl 72 25, getcwd 79 17, readlink 89 -, gettimeofday 96 169,
+        getrlimit 97 -, times 100 153, getuid 102 174, getgid 104 176, geteuid 107 175, getegid 108 177,
+        getppid 110 173, sigaltstack 131 132, time 201 -, futex 202 98, sched_getaffinity 204 123, getdents64 217 61,
+        restart_syscall 219 128, clock_gettime 228 113, clock_getres 229 114, clock_nanosleep 230 115,
+        exit_group 231 94, openat 257 56, newfstatat 262 79, readlinkat 267 78, faccessat 269 48, pselect6 270 72,
+        ppoll 271 73, set_robust_list 273 99, prlimit64 302 261, getrandom 318 278, statx 332 291, rseq 334 293,
+        faccessat2 439 439""",
+    # What programs of wider worlds need besides. Threads: clone with the flags of a thread alone, and what an event
+    # loop and a pool of threads talk to themselves by: pipes, pairs of sockets that have no name, epoll.
+    "threads": """
+        clone 56 220, pipe 22 -, pipe2 293 59, socketpair 53 199, sendto 44 206, recvfrom 45 207,
+        epoll_create1 291 20, epoll_ctl 233 21, epoll_wait 232 -, epoll_pwait 281 22, shutdown 48 210""",
+    # Files in the one directory where Landlock or the mounts let them be made. No links of either kind, no nodes; a
+    # file is made longer or shorter by its descriptor alone, since old kernels do not guard truncate by name.
+    "scratch": """
+        mkdir 83 -, mkdirat 258 34, rmdir 84 -, unlink 87 -, unlinkat 263 35, rename 82 -, renameat 264 38,
+        renameat2 316 276, ftruncate 77 46, pwrite64 18 68, pwritev 296 70, preadv 295 69, fsync 74 82,
+        fdatasync 75 83, msync 26 227, chdir 80 49, fchdir 81 50, umask 95 166, dup2 33 -, dup3 292 24""",
+    # Calls that copying a file makes besides: modes and times that are set, which neither Landlock guards nor anybody
+    # needs here, and extended attributes. They are told that it is done, or that there are none; nothing is done.
+    "done": "chmod 90 -, fchmod 91 52, fchmodat 268 53, utimensat 280 88, utime 132 -, utimes 235 -",
+    "none": "listxattr 194 11, llistxattr 195 12, flistxattr 196 13, getxattr 191 8, lgetxattr 192 9",
+    # Processes, of test scripts alone, in a PID and a mount namespace of their own: programs are started, waited for
+    # and signalled, files are linked and given modes and times. No namespaces, no tracing, no sockets with addresses.
+    "processes": """
+        fork 57 -, vfork 58 -, execve 59 221, wait4 61 260, waitid 247 95, kill 62 129, tkill 200 130, tgkill 234 131,
+        pidfd_open 434 434, pidfd_send_signal 424 424, getpid 39 172, gettid 186 178, getpgrp 111 -, getpgid 121 155,
+        setpgid 109 154, getsid 124 156, setsid 112 157, set_tid_address 218 96, arch_prctl 158 -, getgroups 115 158,
+        getresuid 118 148, getresgid 120 150, rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigsuspend 130 133,
+        pause 34 -, getrusage 98 165, sysinfo 99 179, link 86 -, linkat 265 37, symlink 88 -, symlinkat 266 36,
+        truncate 76 45, creat 85 -, flock 73 32, fadvise64 221 223, sendfile 40 71, copy_file_range 326 285,
+        statfs 137 43, fstatfs 138 44""",
+    # What a zygote does before and after each candidate, and a candidate before its program: not the program.
+    "starting": """
+        clone 56 220, wait4 61 260, getpid 39 172, prctl 157 167, dup2 33 -, dup3 - 24, memfd_create 319 279,
+        seccomp 317 277""",
+    # What the zygote isolates itself by.
+    "isolating": "pivot_root 155 41, capset 126 91",
 }
+"""Each call with its number on x86-64 and on arm64; "-" where it has none there."""
+AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""The kernel's names for processor architectures."""
+
+
+def _numbers(column: int) -> dict[str, dict[str, int]]:
+    rows = {purpose: [entry.split() for entry in text.split(",")] for purpose, text in _BY_PURPOSE.items()}
+    return {
+        purpose: {row[0]: int(row[column]) for row in table if row[column] != "-"} for purpose, table in rows.items()
+    }
+
+
+CALLS = {machine: _numbers(column) for column, machine in enumerate(AUDIT, 1)}
+"""Of each machine the numbers of the calls, by their purpose and name; Landlock's are the same everywhere."""
 CLONE3 = 435
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
 
@@ -213,10 +142,10 @@ def build_filter(
     `threads` and `scratch` as in `worlds.World`; `processes` with both of them; `starting`: with what `build_rest`
     takes away again. Foreign architectures and x32 numbers kill the process. Raises KeyError for an unknown machine.
     """
-    numbers = MACHINES[machine]
+    numbers = CALLS[machine]
     program = [
         _op(_LOAD, 4),
-        _op(_EQUAL, numbers["audit"], 1, 0),
+        _op(_EQUAL, AUDIT[machine], 1, 0),
         _op(_RETURN, _KILL),
         _op(_LOAD, 0),
         _op(_AT_LEAST, 0x40000000, 0, 1),
@@ -253,7 +182,7 @@ def build_filter(
 def build_rest(machine: str) -> bytes:
     """What makes of the filter for `starting` the one without, where both are in force: a fifth as long, and
     each process that is given it pays for its length."""
-    numbers = MACHINES[machine]
+    numbers = CALLS[machine]
     denied = [op for number in numbers["starting"].values() for op in (_op(_EQUAL, number, 0, 1), _op(_RETURN, _EPERM))]
     limits = _restricted(numbers["allowed"]["prlimit64"], _RESTRICTED["prlimit64"])
     return b"".join([_op(_LOAD, 0), *denied, *limits, _op(_RETURN, _ALLOW)])

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from codea1_env.judging.judge import Expectation
+from codea1_env.judging.relations.neighbours import others
 from codea1_env.judging.relations.status import related
-from codea1_env.judging.relations.vacuity import others, refusals
+from codea1_env.judging.relations.vacuity import refusals
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.tolerances import EXACT, within
 from codea1_env.reading.literals import literal_tree, tree_source

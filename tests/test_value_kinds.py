@@ -19,8 +19,8 @@ from value_kinds import Point, keys, moments, numbers, values
 from codea1_env.judging.checking import compares
 from codea1_env.judging.equality import FAILURES, is_by_identity, is_opaque, member_text, same_value
 from codea1_env.judging.oracle import is_data, is_plain
+from codea1_env.judging.relations.neighbours import others
 from codea1_env.judging.relations.tree_values import items_of, length_of, order_of, truth
-from codea1_env.judging.relations.vacuity import others
 from codea1_env.reading.literals import tree_source
 from codea1_env.sandbox.inside import scope
 from codea1_env.sandbox.inside.values import decode, encode

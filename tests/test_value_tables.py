@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from codea1_env.judging.equality import FAILURES, same_value
 from codea1_env.judging.oracle import is_data, is_plain
+from codea1_env.judging.relations.neighbours import others
 from codea1_env.judging.relations.tree_functions import OPERATORS
-from codea1_env.judging.relations.vacuity import others
 from codea1_env.reading.literals import tree_source
 from codea1_env.sandbox.inside import values
 from codea1_env.sandbox.inside.values import decode, encode

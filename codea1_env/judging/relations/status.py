@@ -10,7 +10,7 @@ All of it follows from texts, the oracle's values and the problem's mutants; it 
 have ended, and no candidate's value comes here. What a look makes of the right value and of the others is evaluated in
 the sandbox, where no program runs then. Of several calls in one claim the others are:
 
-    single     one call's value is replaced by one near it (`vacuity.py`)
+    single     one call's value is replaced by one near it (`neighbours.py`)
     constant   all calls return the same: the value of one of them
 
 Such a claim counts if it refuses at least half of the first, some for each call, and all of the second: `f(1) == f(2)`

@@ -1,0 +1,394 @@
+"""Values near one, of the same type, which a relation is tried on (`vacuity.py`).
+
+    bool           the other one
+    int            v-1 v+1 v-2 v+2 v-3 v+3 v-4 v+4 v-6 v+6 v-10 v+10 2v 0; of the other sign the first alone
+    float          0.9v 1.1v v/2 2v -v v-1 v+1 v-10 v+10, and near 0 also v-0.01 v+0.01; likewise; with a tolerance
+                   above 0.05 also v/3 3v v/9 9v v/27 27v 81v 243v
+    inf, nan       0 1 2 10 1e6 1e300 and -1, or all of the other sign
+    complex        v+1 v-1 v+1j 2v 0
+    str, bytes     empty, less the last or first, last one twice, one more, first or last replaced (twice), reversed
+    list, tuple    the same
+    dict           empty, less the last or first key, one more key, first or last value replaced, first key replaced
+    set            empty, less the least or greatest, one more, one replaced
+    None           nothing: what mutants return, and values near the first of those, or not at all
+    Fraction, Decimal      v+1 v-1 v+2 v-2 v+10 v-10 2v v/2 -v 0
+    date, datetime, time   a second (of a date: a day), minute, hour, day, week, month and year later and earlier
+    timedelta              likewise longer and shorter, and 2v -v 0
+    range                  start, stop and step moved, empty
+    deque, array, views, iterators, one-dimensional arrays, Series, Index    as lists
+    OrderedDict, Counter   as dicts
+    namedtuple, slice, object    one field or attribute replaced; and, as often, all of them
+    builtin                other types
+    other arrays           the first, the last or all items replaced, reversed, a row less or twice
+    DataFrame              values of a column replaced, a row or a column less, reversed, empty, a column renamed
+
+What is put in comes from the call's arguments (parts of the same type, words and letters of texts) or else is next to a
+part of the value; the last one of a sequence is replaced by another of its own. So no fresh part can be told without
+knowing the value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from codea1_env.judging.equality import Number, as_seen, is_by_identity, member_text, number_in
+from codea1_env.judging.relations.tree_values import number_tree
+from codea1_env.problems.tolerances import EXACT, Tolerances
+from codea1_env.reading.kinds.nodes import Exact, kind_of, moment_in, moment_node, parts_of
+from codea1_env.reading.literals import Tree, encode
+
+_SPANS = [datetime.timedelta(0, 1), datetime.timedelta(0, 60), datetime.timedelta(0, 3600)] + [
+    datetime.timedelta(days) for days in (1, 7, 30, 365)
+]
+_LONG = [number * datetime.timedelta(397, 3661) for number in (1, 2, 3, 4, 5)]
+"""They change every part of a time."""
+_BUILTINS = ("int", "str", "float", "list", "dict", "tuple", "set", "bool", "object", "bytes", "complex", "Ellipsis",
+             "ValueError", "TypeError", "KeyError", "type")  # fmt: skip
+_MOST_FIELDS = 8
+"""Fields or attributes of which each is replaced by itself."""
+
+
+def comparable(tree: Tree) -> Tree:
+    """With tuples in the place of iterators and objects, which equal nothing."""
+    if type(tree) is not dict and type(tree) is not list:
+        return tree
+    encoded = encode(tree)
+    return json.loads(as_seen(encoded)) if is_by_identity(encoded) else tree
+
+
+def _text(part: Tree) -> str:
+    """A text that equal parts share."""
+    return member_text(comparable(part))
+
+
+def others(tree: Any, spare: Sequence[Tree] = (), tolerance: Tolerances = EXACT) -> list[Tree]:
+    """Other values of the same type as a sound tree; some may be equal to it or to each other. With a large `tolerance`
+    there are more of a number, since near ones are equal to it."""
+    if tree is None:
+        return []
+    if type(tree) is bool:
+        return [not tree]
+    number = number_in(tree)
+    if number is not None:
+        return _numbers(number, tolerance)
+    if type(tree) is str:
+        letters = [part for part in spare if type(part) is str and len(part) == 1]
+        return ["".join(part) for part in _sequences(list(tree), letters, "ak1-e ")]
+    if type(tree) is list:
+        return [list(part) for part in _sequences(tree, spare)]
+    ((tag, body),) = tree.items()
+    if tag in ("k", "v"):
+        return _kind_others(tree, spare)
+    if tag == "t":
+        return [{"t": part} for part in _sequences(body, spare)]
+    if tag == "b":
+        given = list(bytes.fromhex(body))
+        return [{"b": bytes(part).hex()} for part in _sequences(given, (), b"ak1-e ", lambda byte: byte ^ 1)]
+    if tag in ("s", "z"):
+        return [{tag: part} for part in _sets(body, spare)]
+    return [{"d": part} for part in _dicts(body, spare)]
+
+
+def _numbers(number: Number, tolerance: Tolerances) -> list[Tree]:
+    if isinstance(number, Fraction | Decimal):
+        return _exact_others(number) if isinstance(number, Fraction) or number.is_finite() else [0, 1, 2, 10, -1]
+    if isinstance(number, complex):
+        values: list[Any] = [number + 1, number - 1, number + 1j, 2 * number, 0j]
+        return [number_tree(value) for value in values]
+    if isinstance(number, int):
+        return _mostly_of_sign(number, [*(number + sign * step for step in _STEPS for sign in (-1, 1)), 2 * number, 0])
+    if not math.isfinite(number):
+        sign = -1.0 if number < 0 else 1.0
+        return [number_tree(sign * value) for value in _FINITE]
+    factors = [0.9 * number, 1.1 * number, number / 2, 2 * number, -number]
+    near = [number - 0.01, number + 0.01] if abs(number) < 1 else []
+    near += [number * 3.0**power for power in (-3, -2, -1, 1, 2, 3, 4, 5)] if tolerance.float.largest > _LARGE else []
+    return _mostly_of_sign(number, [*factors, *near, number - 1, number + 1, number - 10, number + 10, 0.0])
+
+
+_STEPS = (1, 2, 3, 4, 6, 10)
+_FINITE = (0.0, 1.0, 2.0, 10.0, 1e6, 1e300, -1.0)
+"""What stands for the numbers around an infinite one: steps from it lead nowhere."""
+_LARGE = 0.05
+"""A tolerance within which some of a float's usual neighbours are equal to it."""
+
+
+def _mostly_of_sign(number: int | float, values: Sequence[int | float]) -> list[Tree]:
+    """Those of the number's sign and the first one that is not: that a number is not negative says little."""
+    near = [value for value in values if (value >= 0) == (number >= 0)]
+    far = [value for value in values if (value >= 0) != (number >= 0)]
+    return [number_tree(value) for value in (*near, *far[:1])]
+
+
+def _near(tree: Any) -> Tree:
+    """Another value of the same type and shape, next to it."""
+    if tree is None:
+        return 0
+    if type(tree) is bool:
+        return not tree
+    number = number_in(tree)
+    if number is not None:
+        if isinstance(number, float | Decimal) and not math.isfinite(number):
+            number = 0
+        return number_tree(number - 1 if not isinstance(number, complex) and number < 0 else number + 1)
+    if type(tree) is str:
+        return tree[:-1] + _next_letter(tree[-1:])
+    if type(tree) is list:
+        return [*tree[:-1], _near(tree[-1])] if tree else [0]
+    ((tag, body),) = tree.items()
+    if tag in ("k", "v"):
+        return next(iter(others(tree)), 0)
+    if tag == "b":
+        return {"b": f"{body[:-2]}{int(body[-2:] or '0', 16) ^ 1:02x}"}
+    if not body:
+        return {tag: [[0, 0]] if tag == "d" else [0]}
+    if tag == "d":
+        key, value = body[-1]
+        return {"d": [*body[:-1], [key, _near(value)]]}
+    return {tag: body[:-1] if tag in ("s", "z") and len(body) > 1 else [*body[:-1], _near(body[-1])]}
+
+
+def _next_letter(letter: str) -> str:
+    if not (letter.isascii() and letter.isalnum()):
+        return "a"
+    return {"z": "a", "Z": "A", "9": "0"}.get(letter) or chr(ord(letter) + 1)
+
+
+def _candidates(part: Any, spare: Sequence[Tree], count: int, near: Callable[[Any], Any] = _near) -> Iterator[Any]:
+    """What may stand in a part's place: of the same type, from the arguments; then the part's neighbours."""
+    yield from (each for each in spare if _kind(each) == _kind(part))
+    for _ in range(count + 1):
+        part = near(part)
+        yield part
+
+
+def _kind(tree: Any) -> tuple[Any, ...]:
+    if type(tree) is dict:
+        return (dict, *tree, kind_of(tree))
+    return (type(tree), *([len(tree) == 1] if type(tree) is str else []))
+
+
+def _sequences(
+    items: list[Any], spare: Sequence[Tree], first_ones: Sequence[Any] = (), near: Callable[[Any], Any] = _near
+) -> list[list[Any]]:
+    """Other sequences: shorter, longer, with one element replaced, in the other order."""
+    if not items:
+        return _of_nothing(spare, first_ones or _MEMBERS)
+    first, last = items[0], items[-1]
+    known = {_text(item) for item in items}
+    fresh = _fresh(first, known, spare, near)
+    other = _fresh(first, known | {_text(fresh)}, (), near)
+    middle = len(items) // 2
+    own = (each for each in (*items[middle:], *items[:middle]) if _text(each) != _text(last))
+    return [
+        [], items[:-1], items[1:], [*items, last], [*items, fresh], [fresh, *items[1:]], [other, *items[1:]],
+        [*items[:-1], next(own, near(last))], [*items[:-1], _fresh(last, known, (), near)], items[::-1],
+    ]  # fmt: skip
+
+
+def _fresh(part: Any, known: set[str], spare: Sequence[Tree], near: Callable[[Any], Any]) -> Any:
+    """A value in an element's place that is not `known`, or a neighbour where all of them are."""
+    candidates = _candidates(part, spare, len(known), near)
+    return next((each for each in candidates if _text(each) not in known), near(part))
+
+
+_MEMBERS = (0, "a", 1, "b", 2, "c")
+
+
+def _of_nothing(spare: Sequence[Tree], first_ones: Sequence[Any]) -> list[list[Any]]:
+    """Three sequences that are not empty: no two share an element or a length."""
+    plain = [each for each in spare if type(each) in (str, int, float)]
+    one, *more = {_text(each): each for each in (*plain, *first_ones)}.values()
+    return [[one], more[:2], more[2:5]]
+
+
+def _sets(members: list[Any], spare: Sequence[Tree]) -> list[list[Any]]:
+    if not members:
+        return _of_nothing(spare, _MEMBERS)
+    ordered = sorted(members, key=_text)
+    fresh, other = _fresh_members(ordered, spare)
+    return [[], ordered[1:], ordered[:-1], [*ordered, fresh], [*ordered[1:], other]]
+
+
+def _fresh_members(members: Sequence[Any], spare: Sequence[Tree]) -> tuple[Tree, Tree]:
+    """Two values that can stand in a set beside its members: from the arguments if they have one, and a neighbour."""
+    known = {_text(member) for member in members}
+    last = [f"x{place}" for place in range(len(known) + 1)]  # where every neighbour is a member
+    fresh, other = (
+        next(each for each in (*_candidates(members[0], given, len(known)), *last) if _text(each) not in known)
+        for given in (spare, ())
+    )
+    return fresh, other
+
+
+def _dicts(pairs: list[list[Any]], spare: Sequence[Tree]) -> list[list[Any]]:
+    if not pairs:
+        return [[[key, key] for key in keys] for keys in _of_nothing(spare, _MEMBERS)]
+    fresh, other = _fresh_members([key for key, _ in pairs], spare)
+    (first, value), (last, last_value) = pairs[0], pairs[-1]
+    return [
+        [], pairs[1:], pairs[:-1], [*pairs, [fresh, value]], [[first, _near(value)], *pairs[1:]],
+        [*pairs[:-1], [last, _near(last_value)]], [[other, value], *pairs[1:]],
+    ]  # fmt: skip
+
+
+def _exact_others(number: Exact) -> list[Any]:
+    """Of a Fraction or a Decimal that is finite."""
+    if isinstance(number, Fraction):
+        above, below = number.numerator, number.denominator
+        near = [Fraction(above, below + 1), Fraction(above + 1, below + 2), number / 3, number / 2, number * 2]
+        return [number_tree(each) for each in (*near, number + 1, number - 1, number + 2, -number, number - number)]
+    one, two, ten = map(Decimal, (1, 2, 10))
+    steps = [number + one, number - one, number + two, number - two, number + ten, number - ten]
+    return [number_tree(each) for each in (*steps, number * two, number / two, -number, one - one)]
+
+
+def _kind_others(tree: Any, spare: Sequence[Tree]) -> list[Any]:
+    """Other values of the kind of a sound tree under the tag `k` or `v`; some may be equal to it or to each other."""
+    if "v" in tree:
+        return _seen(tree["v"], spare)
+    moment = moment_in(tree)
+    if moment is not None:
+        return [moment_node(each) for each in _moments(moment)]
+    kind, parts = kind_of(tree), parts_of(tree)
+    match kind, parts:
+        case "deque", [items, most]:
+            return [{"k": [kind, part, most]} for part in _sequences(items, spare)]
+        case "array", [code, items]:
+            return [{"k": [kind, code, part]} for part in _sequences(items, spare)]
+        case "OrderedDict" | "Counter" | "items", [pairs]:
+            return [{"k": [kind, part]} for part in _dicts(pairs, spare)]
+        case "keys", [members]:
+            return [{"k": [kind, part]} for part in _sets(members, spare)]
+        case "slice", _:
+            return [{"k": [kind, *part]} for part in _replaced(parts, spare)]
+        case "builtin", [name]:
+            return [{"k": [kind, other]} for other in _BUILTINS if other != name]
+        case "namedtuple", [name, fields, items]:
+            return [{"k": [kind, name, fields, part]} for part in _replaced(items, spare)]
+        case "ndarray", [dtype, [_], items]:
+            return [{"k": [kind, dtype, [len(part)], part]} for part in _sequences(items, spare)]
+        case "ndarray", [dtype, shape, items]:
+            return [{"k": [kind, dtype, *part]} for part in _arrays(shape, items, spare)]
+        case "Index", [dtype, name, items]:
+            return [{"k": [kind, dtype, name, part]} for part in _sequences(items, spare)]
+        case "Series", [dtype, name, index, items]:
+            return [{"k": [kind, dtype, name, _labels(index, len(part)), part]} for part in _sequences(items, spare)]
+        case "DataFrame", [columns, index, values, dtypes]:
+            return [{"k": [kind, *part]} for part in _frames(columns, index, values, dtypes, spare)]
+    return []
+
+
+def _moments(moment: Any) -> Iterator[Any]:
+    if isinstance(moment, range):
+        start, stop, step = moment.start, moment.stop, moment.step
+        for parts in (
+            (start, stop + step), (start, stop - step), (start + step, stop), (start - 1, stop),
+            (start, stop, 2 * step), (start, start), (start + 1, stop + 1), (start, stop + 2 * step),
+            *((start + by, stop + 3 * by, step * (by + 1)) for by in (1, 2, 3, 4, 5, 6, 7)),
+        ):  # fmt: skip
+            yield range(*parts) if len(parts) == 3 else range(parts[0], parts[1], step)
+        return
+    if isinstance(moment, datetime.time):
+        for seconds in (1, 60, 3600, 7200, 43200):
+            for sign in (1, -1):
+                since = moment.second + 60 * moment.minute + 3600 * moment.hour + sign * seconds
+                minute, second = divmod(since % 86400, 60)
+                yield moment.replace(hour=minute // 60, minute=minute % 60, second=second)
+        return
+    for span in (*(_SPANS if type(moment) is not datetime.date else _SPANS[3:]), *_LONG):
+        with contextlib.suppress(OverflowError):
+            yield moment + span
+        with contextlib.suppress(OverflowError):
+            yield moment - span
+    if isinstance(moment, datetime.timedelta):
+        with contextlib.suppress(OverflowError):
+            yield 2 * moment
+        yield -moment
+        yield moment - moment
+
+
+def _replaced(items: list[Any], spare: Sequence[Tree]) -> list[list[Any]]:
+    """One item replaced, and as often all of them."""
+    alone = [[*items[:at], _near(item), *items[at + 1 :]] for at, item in enumerate(items[:_MOST_FIELDS])]
+    rows = [others(item, spare) or [_near(item)] for item in items]
+    return alone + [[row[turn % len(row)] for row in rows] for turn in range(max(4, len(alone)))]
+
+
+def _seen(body: list[Any], spare: Sequence[Tree]) -> list[Any]:
+    if body[0] == "values":
+        return [{"v": ["values", part]} for part in _sequences(body[1], spare)]
+    if body[0] == "iterator":
+        return [{"v": ["iterator", body[1], part, ""]} for part in _sequences(body[2], spare)]
+    _, name, attributes, items, end = body
+    hooks = [pair for pair in attributes if pair[0].startswith("__") and pair[0] != "__str__"]
+    told = [pair for pair in attributes if pair not in hooks]
+    names = [attribute for attribute, _ in told]
+    rows = _replaced([value for _, value in told], spare) if told else [[]]
+    listed = _sequences(items, spare) if items is not None else [None]
+    turns = max(len(rows), len(listed))
+    paired = [(rows[turn % len(rows)], listed[turn % len(listed)]) for turn in range(turns)]
+    return [{"v": ["object", name, [*hooks, *(list(pair) for pair in zip(names, row, strict=True))], part, end]}
+            for row, part in paired]  # fmt: skip
+
+
+def _arrays(shape: list[int], items: list[Any], spare: Sequence[Tree]) -> list[list[Any]]:
+    """Shape and items of other arrays with another number of dimensions than one."""
+    if not items:
+        return [[[1] * max(1, len(shape)), [0]], [[2], [0, 0]]]
+    first, last = _near(items[0]), _near(items[-1])
+    found = [
+        [first, *items[1:]],
+        [*items[:-1], last],
+        list(map(_near, items)),
+        items[::-1],
+        [items[0]] * len(items),
+    ]
+    rows = [others(item, spare) or [_near(item)] for item in items]
+    found += [[row[turn % len(row)] for row in rows] for turn in (1, 2)]
+    same = [[shape, each] for each in found]
+    if not shape:
+        return [*same, [[1, 1], [first]], [[2], [first, first]]]
+    row = len(items) // shape[0]
+    return [
+        *same, [[shape[0] - 1, *shape[1:]], items[:-row]], [[shape[0] + 1, *shape[1:]], items + items[-row:]],
+        [shape[::-1], items], [[len(items)], items], [[2 * shape[0], *shape[1:]], items + items],
+        [[*shape, 1], items], [[1, *shape], items],
+    ]  # fmt: skip
+
+
+def _labels(index: Any, count: int) -> Any:
+    """An index with so many labels: those that are there, and numbers."""
+    dtype, name, labels = parts_of(index)
+    return {"k": ["Index", dtype, name, [*labels, *range(len(labels), count)][:count]]}
+
+
+def _frames(
+    columns: list[Any], index: Any, values: list[list[Any]], dtypes: list[str], spare: Sequence[Tree]
+) -> Iterator[list[Any]]:
+    count = len(parts_of(index)[2])
+    yield [columns, _labels(index, 0), [[] for _ in values], dtypes]
+    if not columns:
+        return
+    yield [columns[:-1], index, values[:-1], dtypes[:-1]]
+    yield [[_near(columns[0]), *columns[1:]], index, values, dtypes]
+    yield [columns, index, [column[::-1] for column in values], dtypes]
+    yield [columns, _labels(index, count + 1), [[*column, *column[-1:]] for column in values], dtypes]
+    if not count:
+        return
+    yield [columns, _labels(index, count - 1), [column[:-1] for column in values], dtypes]
+    yield [columns, _labels(index, count - 1), [column[1:] for column in values], dtypes]
+    for place in range(min(len(columns), _MOST_FIELDS)):
+        changed = [list(column) for column in values]
+        changed[place][-1] = _near(changed[place][-1])
+        yield [columns, index, changed, dtypes]
+    for _ in range(min(len(columns), _MOST_FIELDS)):
+        values = [list(map(_near, column)) for column in values]
+        yield [columns, index, values, dtypes]

@@ -27,7 +27,7 @@ def status(claim: str, right: bytes, *mutants: object, entry_point: str = "f", t
     assert test.arguments is not None
     assert test.value is not None
     stated = Expectation(test.arguments, test.value, relation=test.relation)
-    return related(stated, right, [values.encode(mutant) for mutant in mutants], within(tolerance), set()).status
+    return related(stated, right, [values.encode(mutant) for mutant in mutants], within(tolerance), set())[0]
 
 
 def bundled() -> Iterator[tuple[str, str, Any]]:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -42,7 +42,7 @@ from codea1_env.judging.equality import (
 from codea1_env.judging.oracle import is_plain
 from codea1_env.judging.repeats import names_of
 from codea1_env.judging.schedule import limits_of
-from codea1_env.problems.checkers import CHECK, COMPARISONS
+from codea1_env.problems.checkers import CHECK, TOKENS
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import CLOSE, Tolerances
 from codea1_env.reading.kinds.nodes import SEQUENCES, items_in, kind_of, plain_form
@@ -139,10 +139,21 @@ def compares(checker: str, right: bytes, got: bytes, tolerance: Tolerances | flo
     if is_opaque(right) or is_opaque(got) or is_by_identity(got) or not may_equal(right, got):
         return False
     try:
-        trees = json.loads(right), json.loads(got)
-        return _BY_NAME[checker](*trees, Tolerances.of(tolerance), len(right) + len(got))
+        return _compared(checker, json.loads(right), json.loads(got), Tolerances.of(tolerance), len(right) + len(got))
     except FAILURES:
         return False
+
+
+def _compared(checker: str, right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
+    if checker == "unordered":
+        return _unordered(right, got, tolerance, size)
+    if checker == "any-of":
+        return _any_of(right, got, tolerance, size)
+    if checker == "close":
+        return same_tree(right, got, tolerance.or_laxer(CLOSE))
+    if type(right) is not str or type(got) is not str:
+        return same_tree(right, got, tolerance)
+    return same_words(right, got, tolerance) if checker == TOKENS else _decimals(right, got)
 
 
 def _unordered(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
@@ -202,10 +213,6 @@ def _are_paired(fits: Sequence[int]) -> bool:
     return True
 
 
-def _close(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
-    return same_tree(right, got, tolerance.or_laxer(CLOSE))
-
-
 def _any_of(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
     answers = _members(right)
     if answers is None:
@@ -217,15 +224,7 @@ def _any_of(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
     return can_compare and any(same_tree(answer, got, tolerance) for answer in answers)
 
 
-def _tokens(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
-    if type(right) is not str or type(got) is not str:
-        return same_tree(right, got, tolerance)
-    return same_words(right, got, tolerance)
-
-
-def _decimals(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
-    if type(right) is not str or type(got) is not str:
-        return same_tree(right, got, tolerance)
+def _decimals(right: str, got: str) -> bool:
     ours, theirs = ([line.strip() for line in text.strip().split("\n")] for text in (right, got))
     return len(ours) == len(theirs) and all(
         one == other or _same_decimals(one.split(), other.split()) for one, other in zip(ours, theirs, strict=True)
@@ -251,8 +250,3 @@ def _members(tree: Any) -> list[Any] | None:
         ((tag, body),) = tree.items()
         return body if tag in ("t", "s", "z") and type(body) is list else None
     return tree if type(tree) is list else None
-
-
-_BY_NAME: dict[str, Callable[[Any, Any, Tolerances, int], bool]] = dict(
-    zip(COMPARISONS, (_unordered, _close, _any_of, _tokens, _decimals), strict=True)
-)

@@ -35,7 +35,6 @@ SHORTER = 0.25
 """Of the time limit, for what the program is asked behind them."""
 _LEAST_TRIED = 4
 """Calls that a run has time for before its budget is spent, however slowly a program loads and answers."""
-_STRIKES = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
 _TIMEOUT = Outcome(OutcomeKind.TIMEOUT)
 _SHORT = 1 << 12
 """Bytes of the longest call whose digest is kept."""
@@ -91,7 +90,6 @@ class Execution:
         """`cache_bytes` bounds what is remembered from one `run` to the next; 0: nothing is."""
         self._sandbox = sandbox
         self._remembered: BoundedCache[_Key, JobResult | Outcome] = BoundedCache(cache_bytes)
-        self._remembers = cache_bytes > 0
 
     def run(self, turns: Sequence[CallsJob], games: Sequence[int] | None = None) -> list[JobResult]:
         """The results in the order of `turns`; the calls of a turn must be distinct. Raises SandboxError.
@@ -139,8 +137,6 @@ class Execution:
 
     def _recall(self, program: _CachedProgram) -> None:
         """What is remembered of the program and of the calls that are asked for."""
-        if not self._remembers:
-            return
         load = self._remembered.get((program.key, b""))
         if isinstance(load, JobResult):
             program.load = load
@@ -152,7 +148,7 @@ class Execution:
                 program.seen[call] = outcome
 
     def _remember(self, program: _CachedProgram, calls: Sequence[bytes], result: JobResult) -> None:
-        if not self._remembers or (result.load_failure is not None and result.load_failure.kind not in _REMEMBERED):
+        if result.load_failure is not None and result.load_failure.kind not in _REMEMBERED:
             return
         key, failure = program.key, result.load_failure
         self._remembered.put(
@@ -161,7 +157,7 @@ class Execution:
             len(key) + (0 if failure is None else _size(failure)),
         )
         for call, outcome in zip(calls, result.outcomes, strict=False):
-            if outcome.kind in _STRIKES:
+            if outcome.kind.is_strike:
                 break
             if outcome.kind in _REMEMBERED:
                 self._remembered.put((key, call), outcome, len(key) + len(call) + _size(outcome))
@@ -224,7 +220,7 @@ def _gone_through(program: _CachedProgram, calls: Sequence[bytes]) -> tuple[list
             continue
         spent_ns += outcome.cpu_ns
         is_spent = spent_ns > budget_ns
-        strikes += is_spent or outcome.kind in _STRIKES
+        strikes += is_spent or outcome.kind.is_strike
         outcomes.append(Outcome(OutcomeKind.TIMEOUT, tried=False) if is_spent else outcome)
         if is_spent or strikes >= limits.strikes:
             charged = Outcome(outcomes[-1].kind, tried=False)
@@ -246,11 +242,11 @@ def _take_up(program: _CachedProgram, job: CallsJob, result: JobResult) -> None:
     outcomes = result.outcomes if failure is None else [dataclasses.replace(failure, tried=False)] * len(job.calls)
     answers = dict(zip(job.calls, outcomes, strict=True))
     tried = {call: outcome for call, outcome in answers.items() if outcome.tried}
-    strikes = sum(outcome.kind in _STRIKES for outcome in tried.values())
+    strikes = sum(outcome.kind.is_strike for outcome in tried.values())
     if len(tried) < _LEAST_TRIED and strikes < job.limits.strikes:
         program.charged |= {call: outcome for call, outcome in answers.items() if call not in tried}
     for call, outcome in tried.items():
         program.seen[call] = outcome
-        program.hangs += outcome.kind in _STRIKES
+        program.hangs += outcome.kind.is_strike
         if program.hangs == MOST_HANGS and program.end is None:
             program.end = program.places[call]

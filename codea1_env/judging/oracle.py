@@ -25,9 +25,9 @@ MOST_HANGS = 8
 time limit, and a suite may be long. No suite of the default length has later ones."""
 MOST_S = 60.0
 """CPU seconds of a call in which a reference whose time is measured must return."""
+_HANGS = [kind for kind in OutcomeKind if kind.is_strike]
 OPAQUE = "opaque"
 """The failure of a value that is no data, or equals nothing."""
-_HANGS = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Oracle:
             if not result.loaded:
                 raise _unusable(problem, result)
             for outcome in result.outcomes:
-                if outcome.kind in _HANGS:
+                if outcome.kind.is_strike:
                     raise UnusableReference(
                         f"the reference_solution of problem {problem.problem_id!r} must return within {MOST_S:g} s on "
                         f"each of its tests for a time_limit in multiples of its time, got a {outcome.kind}; give the "
@@ -127,12 +127,12 @@ class Oracle:
         first, second = HASH_SEEDS
         tried = self._tried(batches, problems, first)
         again = [
-            (reference, tuple(call for call in calls if call in row and row[call].kind not in _HANGS), most_hangs)
+            (reference, tuple(call for call in calls if call in row and not row[call].kind.is_strike), most_hangs)
             for (reference, calls, most_hangs), row in zip(batches, tried, strict=True)
         ]
         known: _Known = {}
         for (reference, _, _), row, other in zip(batches, tried, self._tried(again, problems, second), strict=True):
-            hung = {call: _agreed(outcome, outcome) for call, outcome in row.items() if outcome.kind in _HANGS}
+            hung = {call: _agreed(outcome, outcome) for call, outcome in row.items() if outcome.kind.is_strike}
             agreed = {call: _agreed(row[call], outcome) for call, outcome in other.items()}
             known.setdefault(reference, {}).update(hung | agreed)
         return known
@@ -216,7 +216,7 @@ def is_plain(encoded: bytes) -> bool:
 
 def _agreed(one: Outcome, other: Outcome) -> ReferenceValue:
     """What two runs of the reference under different hash seeds say together. A hang under either is one: it counts."""
-    if other.kind in _HANGS:
+    if other.kind.is_strike:
         one = other
     if one.kind is not OutcomeKind.VALUE:
         return ReferenceValue(b"", one.error or str(one.kind), one.value if one.value == other.value else b"")

@@ -8,6 +8,7 @@ oracle is given: the reference solution, or what takes its place (`expected_valu
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -17,7 +18,7 @@ from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge, StatedTest
 from codea1_env.judging.oracle import ReferenceValue, comparable
 from codea1_env.judging.raised import raised_reference
-from codea1_env.judging.relations.status import CallClaims, MutantValues, related, related_look
+from codea1_env.judging.relations.status import MutantValues, related, related_look
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
@@ -151,7 +152,7 @@ def _validated_suite(
     _show_checker(judge, read, looked)
     used, keys, several = iter(looked), iter(_keys(read, config)), SeveralCalls(read, config)
     seen: set[bytes] = set()  # hashed by this process's own secret seed
-    claims = CallClaims()
+    refused: defaultdict[bytes, set[int]] = defaultdict(set)  # by call; likewise
     row: list[ValidatedTest] = []
     room = _room(read.problem, config)
     for test, item in zip(read.suite.tests, read.stated, strict=True):
@@ -159,15 +160,17 @@ def _validated_suite(
             status = Status.REJECTED if test.reason and len(row) < room else Status.SURPLUS
             row.append(_without_value(test, status, test.reason))
             continue
-        value = ReferenceValue(b"", item.failure) if item.failure else next(used)
-        key = b"" if item.failure else next(keys)
-        if item.relation is not None and not item.failure:
+        if item.failure:
+            row.append(_without_value(test, Status.REJECTED, item.failure))
+            continue
+        value, key = next(used), next(keys)
+        if item.relation is not None:
             is_known = key in seen or several.are_known(item)
-            row.append(_related(judge, read.problem, test, item, value, is_known, claims.of(key), mutants))
+            row.append(_related(judge, read.problem, test, item, value, is_known, refused[key], mutants))
             if row[-1].expectation is not None:
                 several.count(item)
             continue
-        near = None if item.failure or value.failure else _nearest(judge, read.problem, item, value, tolerances)
+        near = None if value.failure else _nearest(judge, read.problem, item, value, tolerances)
         row.append(_validated(test, item, value, key in seen, config.correct_outputs, near))
         seen.add(key)
     return tuple(row)
@@ -254,12 +257,10 @@ def _validated(
     correct_outputs: bool,
     near: int | None,
 ) -> ValidatedTest:
-    """A test that the grammar accepted. `near`: which tolerance lets the stated value pass, None for none; a value that
+    """A test that states a value. `near`: which tolerance lets the stated value pass, None for none; a value that
     only the last one lets pass is right beside the reference's."""
-    if stated.failure:
-        return _without_value(test, Status.REJECTED, stated.failure)
     if is_duplicate:
-        return _without_value(test, Status.DUPLICATE, "")
+        return _without_value(test, Status.DUPLICATE)
     as_written = Expectation(stated.arguments, stated.value, stated.look)
     if reference.failure:
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
@@ -289,7 +290,8 @@ def _related(
     earlier: set[int],
     mutants: MutantValues,
 ) -> ValidatedTest:
-    """A relational test. `is_known`: an earlier test states the call's value, `earlier`: see `CallClaims`."""
+    """A relational test. `is_known`: an earlier test states the call's value; `earlier`: what the kept ones of the call
+    refuse, see `related`."""
     as_written = Expectation(stated.arguments, stated.value, stated.look, relation=stated.relation)
     raising = stated.relation.raising if stated.relation is not None else ()
     if raising:
@@ -297,30 +299,27 @@ def _related(
     if problem.checker:  # what is true of the reference's value need not be true of every right one
         return _without_value(test, Status.REJECTED, Reason.WITH_CHECKER)
     if is_known:
-        return _without_value(test, Status.DUPLICATE, "")
+        return _without_value(test, Status.DUPLICATE)
     if reference.failure:
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
         return _without_value(test, status, reference.failure, as_written)
     others, tolerance = mutants.of(problem, stated.arguments), judge.tolerances(problem)
     if stated.look:
-        judgement = related_look(judge, as_written, stated.calls, reference.value, others, tolerance, earlier)
+        status, reason = related_look(judge, as_written, stated.calls, reference.value, others, tolerance, earlier)
     else:
-        judgement = related(as_written, reference.value, others, tolerance, earlier)
-        is_beyond = judgement.status is Status.WRONG_RELATION or judgement.reason == Reason.TOO_LARGE
-        if is_beyond and stated.or_look:
+        status, reason = related(as_written, reference.value, others, tolerance, earlier)
+        if stated.or_look and (status is Status.WRONG_RELATION or reason == Reason.TOO_LARGE):
             as_looked = replace(as_written, look=stated.or_look, relation=replace(LOOKED, raising=raising))
             looked = related_look(judge, as_looked, (), reference.value, others, tolerance, earlier)
-            if looked.status not in (Status.WRONG_RELATION, Status.REJECTED):
-                judgement, as_written = looked, as_looked
-    if judgement.status is not Status.KEPT:
-        return _without_value(
-            test, judgement.status, judgement.reason, as_written if judgement.status is Status.WRONG_RELATION else None
-        )
+            if looked[0] not in (Status.WRONG_RELATION, Status.REJECTED):
+                (status, reason), as_written = looked, as_looked
+    if status is not Status.KEPT:
+        return _without_value(test, status, reason, as_written if status is Status.WRONG_RELATION else None)
     judged = JudgedTest(test.source, Status.KEPT, "", test.call, test.claim, test.claim, None)
     return ValidatedTest(judged, as_written, as_written)
 
 
 def _without_value(
-    test: WrittenTest, status: Status, reason: str, as_written: Expectation | None = None
+    test: WrittenTest, status: Status, reason: str = "", as_written: Expectation | None = None
 ) -> ValidatedTest:
     return ValidatedTest(JudgedTest(test.source, status, reason, test.call, test.claim, None, None), None, as_written)

@@ -156,6 +156,11 @@ class OutcomeKind(StrEnum):
     CRASH = "crash"
     MEMORY = "memory"
 
+    @property
+    def is_strike(self) -> bool:
+        """Whether it counts against `Limits.strikes`."""
+        return self in (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:

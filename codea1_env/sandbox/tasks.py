@@ -49,8 +49,6 @@ _STARTING_NS = 5_000_000
 """What a process uses before its program loads and after its last record, at most: 1 to 3 ms were measured."""
 _TOO_LARGE = b'{"o":"too large"}'
 _TIMEOUT = Outcome(OutcomeKind.TIMEOUT)
-STRIKES = (OutcomeKind.TIMEOUT, OutcomeKind.CRASH)
-"""What counts against `Limits.strikes`."""
 _OUTCOMES = {"V": OutcomeKind.VALUE, "E": OutcomeKind.ERROR, "M": OutcomeKind.MEMORY}
 
 
@@ -261,7 +259,7 @@ def _look(task: Task, company: _SharedProcess, records: list[CandidateRecord]) -
     """Whether the calls of a process were alone, as far as it is known: else they are asked once more."""
     answered = min(sum(record.kind in _OUTCOMES for record in records), len(task.outcomes) - company.outcomes)
     places = range(company.outcomes, company.outcomes + answered)
-    again = [place for place in places if task.outcomes[place].tried and task.outcomes[place].kind not in STRIKES]
+    again = [place for place in places if task.outcomes[place].tried and not task.outcomes[place].kind.is_strike]
     if len(again) > 1 and any(_ADDRESS.search(task.outcomes[place].value) for place in again):
         _part(task, company)
     elif len(again) > 1 and records[0].payload != b"plain":
@@ -344,7 +342,7 @@ def _absorb_failed_load(task: Task, head: CandidateRecord | None, failure: Outco
         return
     # It loaded in an earlier process: the item that is next pays.
     failed = replace(failure, tried=wants_a_process_each(task), cpu_ns=used_ns)
-    if failed.tried and failed.kind not in STRIKES:
+    if failed.tried and not failed.kind.is_strike:
         task.outcomes.append(failed)
     else:
         _strike(task, failed)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from codea1_env.judging.equality import FAILURES, is_by_identity
 from codea1_env.judging.judge import Expectation, Judge, plain_values
@@ -34,24 +34,6 @@ from codea1_env.problems.tolerances import Tolerances
 from codea1_env.reading.literals import Tree, encode
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.rewards.duel import Status
-
-
-class Related(NamedTuple):
-    """What became of a relational test."""
-
-    status: Status
-    reason: str = ""
-
-
-class CallClaims:
-    """Per call of one suite, what its kept relational tests refuse: places in the list of other values."""
-
-    def __init__(self) -> None:
-        self._refused: dict[bytes, set[int]] = {}  # hashed by this process's own secret seed
-
-    def of(self, call: bytes) -> set[int]:
-        """The places; `related` adds to them."""
-        return self._refused.setdefault(call, set())
 
 
 class MutantValues:
@@ -80,24 +62,25 @@ class MutantValues:
 
 def related(
     test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances, earlier: set[int]
-) -> Related:
-    """What became of a test whose call returns `right`. Adds to `earlier` what a kept one refuses."""
+) -> tuple[Status, str]:
+    """What became of a test whose call returns `right`, and why it is rejected. Adds to `earlier` what a kept one
+    refuses: places in the list of other values."""
     assert test.relation is not None
     if not fits(test.relation, test.value, right):
-        return Related(Status.REJECTED, Reason.TOO_LARGE)
+        return Status.REJECTED, Reason.TOO_LARGE
     if not holds(test.relation, test.value, right, tolerance):
-        return Related(Status.WRONG_RELATION)
+        return Status.WRONG_RELATION, ""
     try:
         refused = refusals(test.relation, test.value, test.arguments, right, mutants, tolerance)
     except FAILURES:  # what came back stands for no value, or there is no saying what the parts of the claim are
         refused = []
     if not refused:
-        return Related(Status.VACUOUS)
+        return Status.VACUOUS, ""
     places = {place for place, is_refused in enumerate(refused) if is_refused}
     if places <= earlier:
-        return Related(Status.DUPLICATE)
+        return Status.DUPLICATE, ""
     earlier |= places
-    return Related(Status.KEPT)
+    return Status.KEPT, ""
 
 
 _MOST_BYTES = 1 << 18
@@ -114,16 +97,16 @@ def related_look(
     mutants: Sequence[bytes],
     tolerance: Tolerances,
     earlier: set[int],
-) -> Related:
+) -> tuple[Status, str]:
     """What became of a look whose call, or the question of all its `calls`, returns `right`. Adds to `earlier` the
     places of what a kept one refuses."""
     if not is_data(right) or (calls and is_by_identity(right)):
-        return Related(Status.REJECTED, Reason.NOT_PLAIN_DATA)
+        return Status.REJECTED, Reason.NOT_PLAIN_DATA
     if len(right) > _MOST_BYTES:
-        return Related(Status.REJECTED, Reason.TOO_LARGE)
+        return Status.REJECTED, Reason.TOO_LARGE
     tree = json.loads(right)
     if judge.tried_on(test.look, [right]) != [True]:
-        return Related(Status.WRONG_RELATION)
+        return Status.WRONG_RELATION, ""
     try:
         if calls:
             singles, constants = _of_several(tree["t"], calls, tolerance)
@@ -132,18 +115,18 @@ def related_look(
             others = all_others(tree, spare_parts(test.arguments), mutants, tolerance)[: 16 * _MOST_BYTES // len(right)]
             singles, constants = others, []
     except FAILURES:
-        return Related(Status.VACUOUS)
+        return Status.VACUOUS, ""
     held = judge.tried_on(test.look, [*map(encode, others)])
     refused = [place for place, one in enumerate(held) if not one]
     count = sum(place < len(singles) for place in refused)
     if not count or count < REFUSED * len(singles) or any(held[len(singles) :]):
-        return Related(Status.VACUOUS)
+        return Status.VACUOUS, ""
     if calls and {_changed(tree, others[place]) for place in refused} < {*range(len(calls))}:
-        return Related(Status.VACUOUS)
+        return Status.VACUOUS, ""
     if earlier >= {*refused}:
-        return Related(Status.DUPLICATE)
+        return Status.DUPLICATE, ""
     earlier.update(refused)
-    return Related(Status.KEPT)
+    return Status.KEPT, ""
 
 
 def _of_several(values: list[Tree], calls: Sequence[bytes], tolerance: Tolerances) -> tuple[list[Tree], list[Tree]]:

@@ -11,7 +11,7 @@ import pytest
 from codea1_env.judging.schedule import calls_job
 from codea1_env.problems.problem import Problem
 from codea1_env.sandbox import CallsJob, Limits, LocalSandbox, OutcomeKind
-from codea1_env.sandbox.local import _ZygoteSlot
+from codea1_env.sandbox.local import _Running
 from codea1_env.sandbox.protocol import Outcome
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import Task, absorb
@@ -60,9 +60,9 @@ def verdicts(*looks: Look) -> list[bool | None]:
     calls = (b"[[],[]]",) * 100
     zygote = SeenZygote(looks)
     task = Task(0, CallsJob("", "f", calls, Limits(1, 10)), calls, handed_over=len(calls))
-    slot = _ZygoteSlot(zygote=zygote, task=task, looked_at=0.0, check_at=1.0)  # type: ignore[arg-type]
+    running = _Running({}, zygote, task, looked_at=0.0, check_at=1.0)  # type: ignore[arg-type]
     with LocalSandbox() as sandbox:
-        found = [sandbox._check(slot, look.now) for look in looks]
+        found = [sandbox._check(running, look.now) for look in looks]
     assert zygote.killed == (True in found)
     return found
 
@@ -131,13 +131,13 @@ class DreamingZygote(SeenZygote):
 @pytest.mark.parametrize("asleep_s", [0.15, 0.18, 0.39, 0.79, 0.95])
 def test_at_least_half_of_a_sleep_is_charged_to_a_call_that_ends_in_time(asleep_s: float) -> None:
     job = CallsJob("", "f", (b"[[],[]]",), Limits(time_limit_s=1, budget_s=10))
-    task, slot = Task(0, job, job.calls), _ZygoteSlot(zygotes={ZygoteKind(): DreamingZygote()})  # type: ignore[dict-item]
+    task = Task(0, job, job.calls)
     with LocalSandbox() as sandbox:
-        sandbox._start(slot, task)
-        ends_at = slot.looked_at + asleep_s
-        while slot.check_at < ends_at:
-            assert sandbox._check(slot, slot.check_at) is None
-        sandbox._finish(slot, killed=False)
+        running = sandbox._start({ZygoteKind(): DreamingZygote()}, task)  # type: ignore[dict-item]
+        ends_at = running.looked_at + asleep_s
+        while running.check_at < ends_at:
+            assert sandbox._check(running, running.check_at) is None
+        sandbox._finish(running, killed=False)
     (outcome,) = task.outcomes
     assert outcome.kind is OutcomeKind.VALUE
     assert asleep_s / 2 <= outcome.cpu_ns / 1e9 <= asleep_s
@@ -167,9 +167,9 @@ class BusyZygote(SeenZygote):
 
 def test_an_item_that_begins_while_the_clock_is_read_is_not_charged_for_the_others() -> None:
     job = CallsJob("", "f", (b"[[],[]]",), Limits(time_limit_s=1, budget_s=1000))
-    slot = _ZygoteSlot(zygote=BusyZygote(), task=Task(0, job, job.calls))  # type: ignore[arg-type]
+    running = _Running({}, BusyZygote(), Task(0, job, job.calls), 0.0, 0.0)  # type: ignore[arg-type]
     with LocalSandbox() as sandbox:
-        assert [sandbox._check(slot, now) for now in (1.0, 2.0, 3.0)] == [None] * 3
+        assert [sandbox._check(running, now) for now in (1.0, 2.0, 3.0)] == [None] * 3
 
 
 # The same against programs
@@ -209,7 +209,7 @@ def test_an_answer_that_was_read_cannot_be_taken_back() -> None:
     """Else a call could go on behind its forged answer for as long as there are other calls to answer for."""
     with LocalSandbox() as sandbox:
         assert sandbox.guarantees["seccomp"] is True
-        zygote: Zygote = sandbox._slots[0].zygotes[ZygoteKind()]
+        zygote: Zygote = sandbox._workers[0][ZygoteKind()]
         sandbox.run([CallsJob("def f():\n    return 1", "f", (b"[[],[]]",) * 2, is_shared=True)])
         before = [record.payload for record in zygote.records(9)]
         assert before == [b"", b"1", b"1"]

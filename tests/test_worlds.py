@@ -459,9 +459,9 @@ def test_a_worker_keeps_few_zygotes(monkeypatch: pytest.MonkeyPatch) -> None:
     with LocalSandbox() as sandbox:
         for source in [*sources, *sources[::-1], sources[1]]:
             assert value(sandbox, source) == 1
-            (slot,) = sandbox._slots
-            assert len(slot.zygotes) <= 2
-            assert next(reversed(slot.zygotes)).packages == (("numpy",) if "numpy" in source else ())
+            (zygotes,) = sandbox._workers
+            assert len(zygotes) <= 2
+            assert next(reversed(zygotes)).packages == (("numpy",) if "numpy" in source else ())
 
 
 @pytest.mark.parametrize("heads", [("numpy", "numpy, json", "decimal, numpy, threading"), ("pandas", "numpy, pandas")])

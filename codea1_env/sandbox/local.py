@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError, SandboxUnsafe
@@ -53,15 +53,19 @@ _MOST_LOSSES = 5
 """Sandbox processes that may be lost while they run one job before it is a crash, never a loop: fewer can be chance."""
 
 
-@dataclass(slots=True)
-class _ZygoteSlot:
-    """One worker: its zygotes by kind, and the candidate that runs now."""
+_Zygotes = dict[ZygoteKind, Zygote]
+"""Of one worker; the one that was used last is the last one."""
 
-    zygotes: dict[ZygoteKind, Zygote] = field(default_factory=dict)
-    zygote: Zygote | None = None
-    task: Task | None = None
-    check_at: float = 0.0
-    looked_at: float = 0.0
+
+@dataclass(slots=True)
+class _Running:
+    """The candidate that runs for a worker now."""
+
+    zygotes: _Zygotes
+    zygote: Zygote
+    task: Task
+    looked_at: float
+    check_at: float
     watched_s: float = 0.0
     """Wall time since it began, minus what this side was late: what stops both of them is not held against it."""
     steps: int = 0
@@ -83,7 +87,7 @@ class LocalSandbox(Closing):
         namespaces nor Landlock). Without them a missing one raises SandboxUnsafe. `without` switches layers off.
         """
         require_arguments(workers, waive)
-        self._slots = [_ZygoteSlot() for _ in range(workers)]
+        self._workers: list[_Zygotes] = [{} for _ in range(workers)]
         self._waive, self._without = frozenset(waive), frozenset(without)
         self._lock = threading.Lock()
         self._owner = os.getpid()
@@ -100,7 +104,7 @@ class LocalSandbox(Closing):
         """For each layer True, or the reason why it does not hold here. Starts a sandbox process if none runs yet."""
         with self._lock:
             require_usable(self._closed, self._owner)
-            plain, wide = (self._zygote(self._slots[0], ZygoteKind(is_wide=is_wide)) for is_wide in (False, True))
+            plain, wide = (self._zygote(self._workers[0], ZygoteKind(is_wide=is_wide)) for is_wide in (False, True))
             return {**plain.layers, **{name: wide.layers[name] for name in ("scratch", "processes")}}
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
@@ -121,115 +125,105 @@ class LocalSandbox(Closing):
             ]
 
     def _run(self, pending: list[Task]) -> None:
-        """Work off `pending` (a stack) on all slots."""
-        running: dict[int, _ZygoteSlot] = {}
+        """Work off `pending` (a stack) with all workers."""
+        running: dict[int, _Running] = {}
         poll = select.poll()
-        free = list(self._slots)
+        free = list(self._workers)
 
-        def finish(slot: _ZygoteSlot, killed: bool = False) -> None:
-            assert slot.zygote is not None
-            assert slot.task is not None
-            handle = slot.zygote.fileno()
+        def finish(one: _Running, killed: bool = False) -> None:
+            handle = one.zygote.fileno()
             del running[handle]
             poll.unregister(handle)
-            task, before = slot.task, slot.task.losses + slot.task.kills
-            self._finish(slot, killed)
-            free.append(slot)
+            task, before = one.task, one.task.losses + one.task.kills
+            self._finish(one, killed)
+            free.append(one.zygotes)
             if not task.done:  # a lost one waits longest: what befalls processes in a row is not to befall one job
                 pending.insert(0 if task.losses + task.kills > before else len(pending), task)
 
         while pending or running:
             while free and pending:
-                slot = free.pop()
-                self._start(slot, pending.pop())
-                assert slot.zygote is not None
-                running[slot.zygote.fileno()] = slot
-                poll.register(slot.zygote.fileno(), select.POLLIN)
-            wait_s = min(slot.check_at for slot in running.values()) - time.monotonic()
+                one = self._start(free.pop(), pending.pop())
+                running[one.zygote.fileno()] = one
+                poll.register(one.zygote.fileno(), select.POLLIN)
+            wait_s = min(one.check_at for one in running.values()) - time.monotonic()
             for handle, _ in poll.poll(max(0.0, wait_s) * 1000 + 1):
                 finish(running[handle])
             now = time.monotonic()
-            for slot in [slot for slot in running.values() if slot.check_at <= now]:
-                verdict = self._check(slot, now)
+            for one in [one for one in running.values() if one.check_at <= now]:
+                verdict = self._check(one, now)
                 if verdict is not None:
-                    finish(slot, killed=verdict)
+                    finish(one, killed=verdict)
 
-    def _start(self, slot: _ZygoteSlot, task: Task) -> None:
+    def _start(self, zygotes: _Zygotes, task: Task) -> _Running:
         limits = task.job.limits
         job = payload(task)
         memory_mb = limits.memory_mb - (LESS_MEMORY_MB if task.is_again else 0)
         for attempt in (1, 2):
-            slot.zygote = self._zygote(slot, zygote_kind(task.job))
+            zygote = self._zygote(zygotes, zygote_kind(task.job))
             for name in task.job.packages:
-                if name in slot.zygote.broken:
-                    raise SandboxError(f"{name} must be importable for this program, got {slot.zygote.broken[name]}")
+                if name in zygote.broken:
+                    raise SandboxError(f"{name} must be importable for this program, got {zygote.broken[name]}")
             try:
                 # The same for every process of a job: no later one learns from it what the earlier ones used.
-                slot.zygote.start(job, memory_mb, math.ceil(limits.budget_s + limits.time_limit_s) + 1, has(task.job))
+                zygote.start(job, memory_mb, math.ceil(limits.budget_s + limits.time_limit_s) + 1, has(task.job))
                 break
             except ZygoteDied:  # it had died while idle: no job's fault
-                self._discard(slot)
+                _discard(zygotes, zygote)
                 if attempt == 2:
                     raise SandboxError("a sandbox process must stay alive while idle, two died in a row") from None
-        slot.task = task
-        slot.looked_at = time.monotonic()
-        slot.check_at = slot.looked_at + _MIN_CHECK_S
-        slot.watched_s, slot.steps, slot.floor_cpu_s, slot.floor_asleep_s, slot.asleep_s = 0.0, 0, 0.0, 0.0, 0.0
+        now = time.monotonic()
+        return _Running(zygotes, zygote, task, looked_at=now, check_at=now + _MIN_CHECK_S)
 
-    def _check(self, slot: _ZygoteSlot, now: float) -> bool | None:
+    def _check(self, one: _Running, now: float) -> bool | None:
         """Look at a candidate that takes long. True: killed for time; False: it has just ended; None: it may go on.
 
         It may claim that its running item has just begun, so the least that is charged to an item is the time between
         looks at which it had written no further answer. Answers seen are final.
         """
-        assert slot.zygote is not None
-        assert slot.task is not None
-        task, limits = slot.task, slot.task.job.limits
+        task, limits = one.task, one.task.job.limits
         try:
             # In this order: an item that begins after the first look began before the second.
-            progress = slot.zygote.progress(most_records(task))
-            cpu_ns = slot.zygote.cpu_ns()
+            progress = one.zygote.progress(most_records(task))
+            cpu_ns = one.zygote.cpu_ns()
             if cpu_ns is None:
                 return False
-            scheduling = slot.zygote.scheduling()
+            scheduling = one.zygote.scheduling()
             cpu_s = cpu_ns / 1e9
-            slot.watched_s += min(now, slot.check_at + _MIN_CHECK_S) - slot.looked_at
-            slot.looked_at = now
-            asleep_s = _asleep_s(slot.watched_s, cpu_s, scheduling)
-            if progress.steps > slot.steps:
-                slot.steps, slot.floor_cpu_s, slot.floor_asleep_s = progress.steps, cpu_s, asleep_s
-            item_s = cpu_s - min(progress.began_cpu_ns / 1e9, slot.floor_cpu_s)
+            one.watched_s += min(now, one.check_at + _MIN_CHECK_S) - one.looked_at
+            one.looked_at = now
+            asleep_s = _asleep_s(one.watched_s, cpu_s, scheduling)
+            if progress.steps > one.steps:
+                one.steps, one.floor_cpu_s, one.floor_asleep_s = progress.steps, cpu_s, asleep_s
+            item_s = cpu_s - min(progress.began_cpu_ns / 1e9, one.floor_cpu_s)
             spent = item_s >= limits.time_limit_s or task.spent_ns / 1e9 + cpu_s >= limits.budget_s
             if scheduling.is_asleep:
-                slot.asleep_s = asleep_s
-                overslept = asleep_s - slot.floor_asleep_s >= limits.time_limit_s
+                one.asleep_s = asleep_s
+                overslept = asleep_s - one.floor_asleep_s >= limits.time_limit_s
                 spent = spent or overslept or task.asleep_s + asleep_s >= limits.budget_s
-            given_up = slot.watched_s > _WALL_PER_BUDGET * limits.budget_s
-            if spent or given_up or (slot.zygote.is_wide and slot.zygote.is_beyond_bounds()):
-                slot.zygote.kill()
+            given_up = one.watched_s > _WALL_PER_BUDGET * limits.budget_s
+            if spent or given_up or (one.zygote.is_wide and one.zygote.is_beyond_bounds()):
+                one.zygote.kill()
                 return True
         except ZygoteDied:
             return False  # `_finish` meets it again and replaces the zygote
         left_s = min(limits.time_limit_s - item_s, limits.budget_s - task.spent_ns / 1e9 - cpu_s)
         # Soon enough that at least half of a sleep is seen: what a candidate slept is not known once it has ended.
-        soon_s = min(left_s, slot.watched_s) if not slot.zygote.is_wide else 0.0
-        slot.check_at = now + max(_MIN_CHECK_S, soon_s)
+        soon_s = min(left_s, one.watched_s) if not one.zygote.is_wide else 0.0
+        one.check_at = now + max(_MIN_CHECK_S, soon_s)
         return None
 
-    def _finish(self, slot: _ZygoteSlot, killed: bool) -> None:
+    def _finish(self, one: _Running, killed: bool) -> None:
         """The candidate has ended: read its records, charge what went wrong to the item that was running."""
-        assert slot.zygote is not None
-        assert slot.task is not None
-        task, slot.task = slot.task, None
-        task.asleep_s += slot.asleep_s
+        task = one.task
+        task.asleep_s += one.asleep_s
         try:
-            ending = slot.zygote.wait()
-            records = slot.zygote.records(most_records(task))
+            ending = one.zygote.wait()
+            records = one.zygote.records(most_records(task))
         except ZygoteDied:
             if killed:  # with its zygote, where nothing told which process it was
-                records = slot.zygote.records(most_records(task))
-                absorb(task, records, 0, Outcome(OutcomeKind.TIMEOUT), slot.asleep_s)
-            self._discard(slot)
+                records = one.zygote.records(most_records(task))
+                absorb(task, records, 0, Outcome(OutcomeKind.TIMEOUT), one.asleep_s)
+            _discard(one.zygotes, one.zygote)
             task.losses += 1
             if task.losses >= _MOST_LOSSES and not task.done:
                 give_up(task, Outcome(OutcomeKind.CRASH))
@@ -242,10 +236,10 @@ class LocalSandbox(Closing):
                 task.kills += 1
                 task.spent_ns += ending.cpu_ns  # whoever ended it, it has used that
                 return
-        absorb(task, records, ending.cpu_ns, failure, slot.asleep_s)
+        absorb(task, records, ending.cpu_ns, failure, one.asleep_s)
 
-    def _zygote(self, slot: _ZygoteSlot, kind: ZygoteKind) -> Zygote:
-        if kind not in slot.zygotes:
+    def _zygote(self, zygotes: _Zygotes, kind: ZygoteKind) -> Zygote:
+        if kind not in zygotes:
             try:
                 zygote = Zygote(kind, self._without)
             except SandboxUnsafe:
@@ -257,28 +251,18 @@ class LocalSandbox(Closing):
             except SandboxUnsafe:
                 zygote.close()
                 raise
-            self._make_room(slot)
+            while len(zygotes) >= MOST_ZYGOTES:  # the one that waits longest ends
+                zygotes.pop(next(iter(zygotes))).close()
         else:
-            zygote = slot.zygotes.pop(kind)
-        slot.zygotes[kind] = zygote  # the last one: it is the one that was used last
+            zygote = zygotes.pop(kind)
+        zygotes[kind] = zygote
         return zygote
 
-    def _make_room(self, slot: _ZygoteSlot) -> None:
-        """For one more zygote of a worker: the one that waits longest ends where there are too many."""
-        while len(slot.zygotes) >= MOST_ZYGOTES:
-            slot.zygotes.pop(next(iter(slot.zygotes))).close()
-
-    def _discard(self, slot: _ZygoteSlot) -> None:
-        slot.zygotes = {kind: zygote for kind, zygote in slot.zygotes.items() if zygote is not slot.zygote}
-        if slot.zygote is not None:
-            slot.zygote.close()
-        slot.zygote = None
-
     def _stop_all(self) -> None:
-        for slot in self._slots:
-            for zygote in slot.zygotes.values():
+        for zygotes in self._workers:
+            for zygote in zygotes.values():
                 zygote.close()
-            slot.zygotes, slot.zygote, slot.task = {}, None, None
+            zygotes.clear()
 
     def close(self) -> None:
         """End every process. May be called again."""
@@ -286,6 +270,12 @@ class LocalSandbox(Closing):
             self._closed = True
             if os.getpid() == self._owner:
                 self._stop_all()
+
+
+def _discard(zygotes: _Zygotes, zygote: Zygote) -> None:
+    for kind in [kind for kind, each in zygotes.items() if each is zygote]:
+        del zygotes[kind]
+    zygote.close()
 
 
 def _asleep_s(watched_s: float, cpu_s: float, scheduling: Scheduling) -> float:

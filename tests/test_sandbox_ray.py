@@ -48,12 +48,11 @@ def test_chunks_hold_every_job_once_in_order_and_cut_no_program_that_fits(
 ) -> None:
     jobs = [program(number) for number, length in runs for _ in range(length)]
     found = chunks(jobs, workers)
-    assert [job for chunk in found for job in chunk.jobs] == jobs
-    assert [chunk.start for chunk in found] == [sum(len(c.jobs) for c in found[:i]) for i in range(len(found))]
+    assert [job for chunk in found for job in chunk] == jobs
     for chunk, following in itertools.pairwise(found):
-        assert CHUNK_JOBS <= len(chunk.jobs) <= MAX_CHUNK_JOBS
-        if chunk.jobs[-1] == following.jobs[0]:
-            assert len(chunk.jobs) == MAX_CHUNK_JOBS
+        assert CHUNK_JOBS <= len(chunk) <= MAX_CHUNK_JOBS
+        if chunk[-1] == following[0]:
+            assert len(chunk) == MAX_CHUNK_JOBS
 
 
 def test_packed_results_come_out_as_they_went_in() -> None:

@@ -33,7 +33,7 @@ from codea1_env.reading.wide.relation import Relation
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox.inside.scope import packages_in
 from codea1_env.sandbox.protocol import ExpressionsJob, JobResult, Outcome, OutcomeKind, Sandbox
-from codea1_env.sandbox.worlds import PACKAGES, installed
+from codea1_env.sandbox.worlds import installed
 
 EXECUTION_CACHE_MB = 64
 """MiB of outcomes of candidates' calls that a judge remembers unless told otherwise."""
@@ -303,7 +303,7 @@ def _looking(look: str, value: bytes) -> str:
 
 def _packages(expressions: Iterable[str]) -> tuple[str, ...]:
     """What pure expressions name of the packages that are installed; without one the evaluation fails."""
-    return installed(name for name in packages_in(" ".join(expressions)) if name in PACKAGES)
+    return installed(packages_in(" ".join(expressions)))
 
 
 def _loads(result: JobResult) -> bool:

@@ -65,7 +65,7 @@ def main() -> None:
     # The candidates have this process's user id and, in a container, its process namespace. Nothing here may be read.
     ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)
     output = _Output()
-    with LocalSandbox(1, waive=options["waive"], without=options["without"]) as sandbox:
+    with LocalSandbox(1, waive=options["waive"]) as sandbox:
         try:
             layers = dict(sandbox.guarantees)
             output.write(pack(HELLO, {"layers": layers}))

@@ -40,10 +40,7 @@ MAX_NOTICE_BYTES = 1 << 16
 _MAX_OUTCOME_HEAD_BYTES = 512
 """Bytes that one outcome takes in a result's head, at most: a kind, two numbers, 64 characters of an error, escaped."""
 
-_JOBS: Mapping[str, type[Job]] = {
-    kind.__name__: kind for kind in (CallsJob, ExpressionsJob, StdioJob, ScriptJob)
-}  # fmt: skip
-_LIMITS = tuple(field.name for field in fields(Limits))
+_JOBS: Mapping[str, type[Job]] = {kind.__name__: kind for kind in (CallsJob, ExpressionsJob, StdioJob, ScriptJob)}
 _KINDS = {kind.value: kind for kind in OutcomeKind}
 
 
@@ -79,8 +76,7 @@ def pack_job(job: Job) -> bytes:
     if "world" in plain:
         plain["world"] = asdict(plain["world"])
     calls = job.calls if isinstance(job, CallsJob) else ()
-    limits = {name: getattr(job.limits, name) for name in _LIMITS}
-    head = {"job": type(job).__name__, "fields": plain, "limits": limits, "sizes": [*map(len, calls)]}
+    head = {"job": type(job).__name__, "fields": plain, "limits": asdict(job.limits), "sizes": [*map(len, calls)]}
     return pack(JOB, head, b"".join(calls))
 
 

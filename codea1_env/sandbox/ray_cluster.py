@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 
 from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError
@@ -30,36 +30,23 @@ CHUNKS_PER_WORKER = 4
 """Chunks that a batch is cut into per worker, at least, so that no worker waits long for the last one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Neighbouring jobs on their way; `jobs[0]` is job `start` of the batch."""
-
-    start: int
-    jobs: Sequence[Job]
-
-    @property
-    def end(self) -> int:
-        """The last job's number in the batch."""
-        return self.start + len(self.jobs) - 1
-
-
-def chunks(jobs: Sequence[Job], workers: int) -> list[Chunk]:
+def chunks(jobs: Sequence[Job], workers: int) -> list[Sequence[Job]]:
     """Neighbouring jobs, cut between programs: CHUNK_JOBS to MAX_CHUNK_JOBS each, fewer where there are no more.
 
     The jobs of one duel have one program and stand side by side, so they stay together.
     """
     size = min(MAX_CHUNK_JOBS, max(CHUNK_JOBS, math.ceil(len(jobs) / (CHUNKS_PER_WORKER * workers))))
-    pieces: list[Chunk] = []
+    pieces: list[Sequence[Job]] = []
     start = 0
     for at in range(1, len(jobs) + 1):
         length = at - start
         is_border = at == len(jobs) or _program(jobs[at]) != _program(jobs[at - 1])
         if at == len(jobs) or length >= MAX_CHUNK_JOBS or (is_border and length >= size):
-            pieces.append(Chunk(start, jobs[start:at]))
+            pieces.append(jobs[start:at])
             start = at
-    if len(pieces) > 1 and len(pieces[-1].jobs) < CHUNK_JOBS and len(jobs) - pieces[-2].start <= MAX_CHUNK_JOBS:
-        pieces.pop()
-        pieces[-1] = Chunk(pieces[-1].start, jobs[pieces[-1].start :])
+    if len(pieces) > 1 and len(pieces[-1]) < CHUNK_JOBS and len(pieces[-2]) + len(pieces[-1]) <= MAX_CHUNK_JOBS:
+        last = pieces.pop()
+        pieces[-1] = [*pieces[-1], *last]
     return pieces
 
 
@@ -119,9 +106,10 @@ class RaySandbox(Closing):
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run every job; results in order. Raises SandboxError when a node's sandbox or the cluster fails."""
         pieces = chunks(jobs, self._workers)
+        ends = accumulate(map(len, pieces))
         units = [
-            Unit((chunk.jobs,), place % self._workers, f"running jobs {chunk.start} to {chunk.end} of a batch")
-            for place, chunk in enumerate(pieces)
+            Unit((piece,), place % self._workers, f"running jobs {end - len(piece)} to {end - 1} of a batch")
+            for place, (piece, end) in enumerate(zip(pieces, ends, strict=True))
         ]
         with self._lock:
             self._processes.require_usable()
@@ -131,12 +119,12 @@ class RaySandbox(Closing):
             except self._ray.exceptions.RayError as error:
                 raise SandboxError(f"the Ray cluster must run jobs, got {type(error).__name__}: {error}") from error
         results: list[JobResult] = []
-        for unit, chunk in zip(units, pieces, strict=True):
+        for unit, piece in zip(units, pieces, strict=True):
             if isinstance(unit.result, BaseException):
                 raise unit.result
             packed, guarantees = unit.result
             self._guarantees = self._guarantees or guarantees
-            results += map(unpacked_result, packed, chunk.jobs)
+            results += map(unpacked_result, packed, piece)
         return results
 
     def close(self) -> None:

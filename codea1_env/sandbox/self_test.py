@@ -72,10 +72,10 @@ class _Attack:
     """To do what; completes the sentence "it tries to"."""
     source: str
     """A program that defines `attack`."""
-    arguments: Callable[[_Canaries], Sequence[Sequence[object]]]
-    """Positional arguments of every call."""
     judge: Callable[[_Canaries, JobResult], str]
     """Why it succeeded; "" where it did not."""
+    arguments: Callable[[_Canaries], Sequence[Sequence[object]]] = lambda canaries: [[]]
+    """Positional arguments of every call."""
     is_apart: bool = False
     """Every call is a job of its own: two candidates, one after the other."""
 
@@ -141,8 +141,9 @@ def _values(result: JobResult) -> list[bytes]:
     return [outcome.value for outcome in result.outcomes if outcome.kind is OutcomeKind.VALUE]
 
 
-def _no_arguments(canaries: _Canaries) -> list[list[object]]:
-    return [[]]
+def _has_returned(what: str) -> Callable[[_Canaries, JobResult], str]:
+    """Of a program that returns only where it succeeds."""
+    return lambda canaries, result: what if _values(result) else ""
 
 
 def _has_found(what: str) -> Callable[[_Canaries, JobResult], str]:
@@ -163,10 +164,6 @@ def _has_connected(canaries: _Canaries, result: JobResult) -> str:
     return "it opened a TCP connection to this machine"
 
 
-def _has_forked(canaries: _Canaries, result: JobResult) -> str:
-    return "it started a process" if _values(result) else ""
-
-
 def _has_killed(canaries: _Canaries, result: JobResult) -> str:
     with contextlib.suppress(subprocess.TimeoutExpired):
         canaries.process.wait(0.2)
@@ -180,10 +177,6 @@ def _has_written(canaries: _Canaries, result: JobResult) -> str:
     return "" if canaries.file.read_text() == canaries.secret else "it changed a file"
 
 
-def _has_passed(canaries: _Canaries, result: JobResult) -> str:
-    return "leaving with exit code 0 was taken for an answer" if _values(result) else ""
-
-
 def _has_forged(canaries: _Canaries, result: JobResult) -> str:
     if len(result.outcomes) > 2:
         return f"its records made {len(result.outcomes)} answers of 2 calls"
@@ -195,78 +188,71 @@ def _has_outlived(canaries: _Canaries, result: JobResult) -> str:
     return "" if ended else f"it was not stopped for time: {_told(result)}"
 
 
-def _has_allocated(canaries: _Canaries, result: JobResult) -> str:
-    return f"it was given more than {_LIMITS.memory_mb} MiB" if _values(result) else ""
-
-
 _ATTACKS = (
     _Attack(
         "read a file",
         "return the text of a file of this user and of /etc/passwd",
         programs.READ_FILE,
-        lambda canaries: [[str(canaries.file)]],
         _has_found("it read a file outside the standard library:"),
+        lambda canaries: [[str(canaries.file)]],
     ),
     _Attack(
         "read the environment",
         "find this process's variables in its own environment and in every /proc/PID/environ",
         programs.ENVIRONMENT,
-        _no_arguments,
         _has_found("it saw"),
     ),
     _Attack(
         "use the network",
         "connect to a TCP port that listens on this machine",
         programs.NETWORK,
-        lambda canaries: [[canaries.listener.getsockname()[1]]],
         _has_connected,
+        lambda canaries: [[canaries.listener.getsockname()[1]]],
     ),
-    _Attack("start a process", "fork", programs.FORK, _no_arguments, _has_forked),
+    _Attack("start a process", "fork", programs.FORK, _has_returned("it started a process")),
     _Attack(
         "kill the parent",
         "send SIGKILL to its parent and to a process outside the sandbox",
         programs.KILL_PARENT,
-        lambda canaries: [[canaries.process.pid]],
         _has_killed,
+        lambda canaries: [[canaries.process.pid]],
     ),
     _Attack(
         "write a file",
         "make a file and empty another, both of this user",
         programs.WRITE_FILE,
-        lambda canaries: [[str(canaries.file), str(canaries.written)]],
         _has_written,
+        lambda canaries: [[str(canaries.file), str(canaries.written)]],
     ),
     _Attack(
         "leave with exit code 0",
         "pass a test by os._exit(0) and by sys.exit(0)",
         programs.EXIT,
+        _has_returned("leaving with exit code 0 was taken for an answer"),
         lambda canaries: [[0], [1]],
-        _has_passed,
     ),
     _Attack(
         "forge a record",
         "write its own answers, and too many, into the memory where results are collected; each counts as a returned "
         "value",
         programs.FORGE,
-        lambda canaries: [[_FORGED], [_FORGED]],
         _has_forged,
+        lambda canaries: [[_FORGED], [_FORGED]],
     ),
-    _Attack("never end", "loop forever, ignoring exceptions and signals", programs.LOOP, _no_arguments, _has_outlived),
+    _Attack("never end", "loop forever, ignoring exceptions and signals", programs.LOOP, _has_outlived),
     _Attack(
         "exhaust memory",
         "allocate twice its memory",
         programs.MEMORY,
+        _has_returned(f"it was given more than {_LIMITS.memory_mb} MiB"),
         lambda canaries: [[_LIMITS.memory_mb]],
-        _has_allocated,
     ),
     _Attack(
         "remember",
         "leave bits for a later program, in the offsets of open files and in what its parent knows of it",
         programs.REMEMBER,
-        lambda canaries: [[1 + 4 * k] for k in range(3)],
         _has_found("a later candidate found"),
+        lambda canaries: [[1 + 4 * k] for k in range(3)],
         is_apart=True,
     ),
 )
-
-__all__ = ["AttackResult", "run_attacks"]

@@ -63,7 +63,7 @@ class DockerSandbox(Closing):
         if recycle_after < 1:
             raise ConfigurationError(f"recycle_after must be at least 1, got {recycle_after}")
         self._image, self._runtime, self._recycle_after = image, runtime, recycle_after
-        self._options = {"waive": sorted(waive), "without": []}
+        self._options = {"waive": sorted(waive)}
         self._slots = [ContainerSlot() for _ in range(workers)]
         self._connected: Any = None
         self._image_id = ""
@@ -209,7 +209,6 @@ def _stop(slots: Sequence[ContainerSlot], owner: int) -> None:
         return
     for slot in slots:
         slot.given.clear()
-        slot.given_bytes.clear()
         with suppress(SandboxError, OSError):  # an engine that is gone; the next start removes what is left
             discard(slot)
 
@@ -243,8 +242,8 @@ class ContainerSlot:
     """One worker: its container, and what that is working on, in order."""
 
     container: Container | None = None
-    given: deque[int] = field(default_factory=deque)
-    given_bytes: dict[int, int] = field(default_factory=dict)
+    given: dict[int, int] = field(default_factory=dict)
+    """Indices of jobs, in the order in which they were handed over, and the bytes of each."""
     due_at: float = 0.0
     """When the first of `given` must have come to an end, whatever its container says meanwhile."""
 
@@ -255,7 +254,7 @@ def give(slot: ContainerSlot, container: Container, batch: JobsOfRun, recycle_af
         return
     frames = []
     while len(slot.given) < _AHEAD and container.jobs < recycle_after:
-        if slot.given and sum(slot.given_bytes.values()) > _AHEAD_BYTES:
+        if slot.given and sum(slot.given.values()) > _AHEAD_BYTES:
             break
         try:
             index = batch.waiting.popleft()
@@ -264,8 +263,7 @@ def give(slot: ContainerSlot, container: Container, batch: JobsOfRun, recycle_af
         frames.append(pack_job(batch.jobs[index]))
         if not slot.given:
             slot.due_at = _due_at(batch.jobs[index])
-        slot.given.append(index)
-        slot.given_bytes[index] = len(frames[-1])
+        slot.given[index] = len(frames[-1])
         container.jobs += 1
     if frames:
         container.send(b"".join(frames))
@@ -275,7 +273,8 @@ def take(slot: ContainerSlot, container: Container, batch: JobsOfRun) -> None:
     """The result of the job that was handed over first. The driver answers in order."""
     if not slot.given:
         return
-    job = batch.jobs[slot.given[0]]
+    index = next(iter(slot.given))
+    job = batch.jobs[index]
     head, body = largest_result(job)
     while True:
         frame = container.receive(max(head, MAX_NOTICE_BYTES), body, _SILENCE_S)
@@ -285,10 +284,10 @@ def take(slot: ContainerSlot, container: Container, batch: JobsOfRun) -> None:
             raise FrameError("a driver must answer a job with a result")
         if time.monotonic() > slot.due_at:
             raise ContainerBroken("the container must finish a job in time")
-    batch.results[slot.given[0]] = read_result(frame, job)
-    del slot.given_bytes[slot.given.popleft()]
+    batch.results[index] = read_result(frame, job)
+    del slot.given[index]
     if slot.given:
-        slot.due_at = _due_at(batch.jobs[slot.given[0]])
+        slot.due_at = _due_at(batch.jobs[next(iter(slot.given))])
 
 
 def _due_at(job: Job) -> float:
@@ -300,15 +299,14 @@ def lose(slot: ContainerSlot, batch: JobsOfRun, error: Exception) -> None:
 
     The one that was running waits longest: whatever befalls containers in a row is not to befall the same job.
     """
-    if slot.given:
-        running = slot.given.popleft()
+    running, *others = slot.given or (None,)
+    if running is not None:
         batch.lost[running] = batch.lost.get(running, 0) + 1
         if batch.lost[running] >= _MOST_LOSSES:
             raise SandboxError(f"containers must stay alive, {_MOST_LOSSES} broke running one job, at last: {error}")
         batch.waiting.append(running)
-    batch.waiting.extendleft(reversed(slot.given))
+    batch.waiting.extendleft(reversed(others))
     slot.given.clear()
-    slot.given_bytes.clear()
 
 
 def discard(slot: ContainerSlot) -> None:

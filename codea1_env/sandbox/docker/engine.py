@@ -87,13 +87,11 @@ def _is_abandoned(owner: str, state: str) -> bool:
         return True
 
 
-def remove_abandoned(client: Any) -> int:
-    """Remove the containers whose owner process is gone (killed, most likely); how many there were."""
-    containers = client.containers(all=True, filters={"label": OWNER_LABEL})
-    abandoned = [each["Id"] for each in containers if _is_abandoned(each["Labels"][OWNER_LABEL], each["State"])]
-    for container in abandoned:
-        remove(client, container)
-    return len(abandoned)
+def remove_abandoned(client: Any) -> None:
+    """Remove the containers whose owner process is gone (killed, most likely)."""
+    for container in client.containers(all=True, filters={"label": OWNER_LABEL}):
+        if _is_abandoned(container["Labels"][OWNER_LABEL], container["State"]):
+            remove(client, container["Id"])
 
 
 def remove(client: Any, container: str) -> None:

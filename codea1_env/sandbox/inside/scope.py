@@ -5,7 +5,7 @@ are short where everybody imports them so. Does not import a module that no name
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 PURE = frozenset(
@@ -177,7 +177,7 @@ def _found(dotted: str) -> Any:
     return getattr(found, name) if name else found
 
 
-def packages_in(text: str, wanted: Callable[[str], bool] = bool) -> tuple[str, ...]:
+def packages_in(text: str) -> tuple[str, ...]:
     """Packages that a text's names need."""
     words = {SHORT.get(word, word) for word in _WORDS.findall(text)}
-    return tuple(name for name in PACKAGES if name in words and wanted(name))
+    return tuple(name for name in PACKAGES if name in words)

@@ -243,9 +243,8 @@ def _measured(
         player = as_tester(options.player, options, _tester_prompt(options, prompts), sandbox)
     tester = _selector(options, player)
     header = journal_header(player, sets, plan, prompts, tester, against)
-    journal = EvaluationJournal(options.output / "journal.jsonl", header)
-    say_going_on(journal.file)
-    try:
+    with EvaluationJournal(options.output / "journal.jsonl", header) as journal:
+        say_going_on(journal)
         left = sum(len(problems) for problems in sets.values()) - len(journal.scores)
         with Progress(sys.stderr, "problems", left) as progress:
             return evaluate(
@@ -260,8 +259,6 @@ def _measured(
                 batch=options.batch,
                 advance=progress.advance,
             )
-    finally:
-        journal.close()
 
 
 def _selector(options: argparse.Namespace, coder: Player) -> Player | None:

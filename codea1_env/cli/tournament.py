@@ -118,12 +118,12 @@ def _tournament(options: argparse.Namespace) -> int:
     )
     place = options.output or Path(f"tournament-{plan_digest(plan)}.journal.jsonl")
     with claim(("--output", place), ("--record", options.record)), TournamentJournal(place, plan) as journal:
-        say_going_on(journal.file)
+        say_going_on(journal)
         try:
             played = _played(options, coders, testers, problems, rewards, sampling, journal)
         except BaseException:
-            if options.output is None and journal.file.is_bare:  # nobody was asked: there is nothing to go on with
-                journal.file.remove()
+            if options.output is None and journal.is_bare:  # nobody was asked: there is nothing to go on with
+                journal.remove()
             raise
         print(_as_json(played, problems, options) if options.json else _as_text(played), flush=True)
         if options.record is not None:
@@ -135,7 +135,7 @@ def _tournament(options: argparse.Namespace) -> int:
                 f"the same command plays them again; the others are in {place}"
             )
         elif options.output is None:
-            journal.file.remove()
+            journal.remove()
     return 1 if unscored else 0
 
 

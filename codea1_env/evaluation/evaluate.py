@@ -586,19 +586,13 @@ def _selection_record(name: str, scores: Sequence[Mapping[str, Any]], journal: E
 def _plain_plan(plan: EvaluationPlan) -> dict[str, Any]:
     """As journals and reports have it: `stop_at_fence`, `stop_at_tests`, `fidelity`, `access` and `trim` only where
     they were asked for, as journals of before."""
-    plain = dataclasses.asdict(plan)
-    if not plan.trim:
-        del plain["trim"]
-    if plan.access == "white-box":
-        del plain["access"]
-    if plan.judge == "sealed":
-        del plain["judge"]
-    if plan.fidelity == "strict":
-        del plain["fidelity"]
-    if not plan.sampling.stop_at_fence:
-        del plain["sampling"]["stop_at_fence"]
-    if not plan.sampling.stop_at_tests:
-        del plain["sampling"]["stop_at_tests"]
+    usual = {"fidelity": "strict", "access": "white-box", "judge": "sealed", "trim": False}
+    plain = {
+        name: value for name, value in dataclasses.asdict(plan).items() if name not in usual or value != usual[name]
+    }
+    for name in ("stop_at_fence", "stop_at_tests"):
+        if not plain["sampling"][name]:
+            del plain["sampling"][name]
     return plain
 
 

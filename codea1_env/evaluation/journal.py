@@ -9,13 +9,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from codea1_env.closing import Closing
-from codea1_env.records.journal import Journal
+from codea1_env.records.journal import Journal, Record
 
-_Table = dict[tuple[str, str], dict[str, Any]]
+_Table = dict[tuple[str, str], Record]
 
 
-class EvaluationJournal(Closing):
+class EvaluationJournal(Journal):
     """What an evaluation has done, and the file that it goes into."""
 
     def __init__(self, path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
@@ -27,22 +26,16 @@ class EvaluationJournal(Closing):
         self.programs: _Table = {}
         """That a tester is to break."""
         self._tables = {"answers": self.answers, "score": self.scores, "suites": self.suites, "programs": self.programs}
-        self.file = Journal(
-            path, "codea1 eval", header, take=self._take, is_paid=lambda record: record["kind"] != "score"
-        )
+        super().__init__(path, "codea1 eval", header)
         for key, score in list(self.scores.items()):
-            if not self.file.found or ("left_out" not in score and key not in self.answers):
+            if not self.found or ("left_out" not in score and key not in self.answers):
                 del self.scores[key]  # of another plan; or the line with the answers was damaged, and removed
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _take(self, record: Record) -> None:
         counts = (record["truncated"], record.get("silent", 0)) if record["kind"] in ("answers", "suites") else ()
         if not all(0 <= count <= len(record["texts"]) for count in counts):
             raise ValueError("more cut off or silent than there are texts")
-        self._tables[record["kind"]][record["set"], record["problem_id"]] = dict(record)
+        self._tables[record["kind"]][record["set"], record["problem_id"]] = record
 
-    def append(self, record: Mapping[str, Any]) -> None:
-        """On the disk when this returns. Raises OSError with the file's name."""
-        self.file.append(dict(record))
-
-    def close(self) -> None:
-        self.file.close()
+    def _is_paid(self, record: Record) -> bool:
+        return bool(record["kind"] != "score")

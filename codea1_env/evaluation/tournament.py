@@ -37,7 +37,6 @@ import numpy as np
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore, SuiteScore
-from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.ratings import Rating, rate
 from codea1_env.players.player import (
@@ -54,7 +53,7 @@ from codea1_env.players.prompts import text_digest
 from codea1_env.players.templates import Prompts
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.responses import read_program
-from codea1_env.records.journal import Journal
+from codea1_env.records.journal import Journal, Record
 from codea1_env.rewards.code_a1 import RewardConfig
 
 Key = tuple[str, str, str, int]
@@ -115,14 +114,14 @@ def plan_digest(plan: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()[:8]
 
 
-class TournamentJournal(Closing):
+class TournamentJournal(Journal):
     """What a tournament has done, and the file that it goes into."""
 
     def __init__(self, path: str | os.PathLike[str], plan: Mapping[str, Any]) -> None:
         """Open or begin it, see `Journal`. `plan`: of `tournament_plan`."""
         self._answers: dict[tuple[str, str, str, str], list[str]] = {}
         self.games: dict[Key, PlayedGame] = {}
-        self.file = Journal(path, "codea1 tournament", plan, take=self._take)
+        super().__init__(path, "codea1 tournament", plan)
 
     def answers(self, seat: str, name: str, request: Request) -> list[str] | None:
         """What the player that stands under `name` answered to this request; None where it was not asked."""
@@ -133,16 +132,14 @@ class TournamentJournal(Closing):
         for request, group in zip(requests, texts, strict=True):
             place = dict(zip(("seat", "player", "problem_id", "program"), _place(seat, name, request), strict=True))
             records.append({"kind": "answers", **place, "texts": list(group)})
-        self.file.append(*records)
+        self.append(*records)
 
     def append_games(self, games: Mapping[Key, PlayedGame]) -> None:
         """Those with a result."""
         ended = {key: game for key, game in games.items() if game.outcome is not Winner.NONE}
-        self.file.append(
-            *({"kind": "game", "sample": key[3], **dataclasses.asdict(game)} for key, game in ended.items())
-        )
+        self.append(*({"kind": "game", "sample": key[3], **dataclasses.asdict(game)} for key, game in ended.items()))
 
-    def _take(self, record: Mapping[str, Any]) -> None:
+    def _take(self, record: Record) -> None:
         if record["kind"] == "answers":
             place = (record["seat"], record["player"], record["problem_id"], record["program"])
             if not all(isinstance(text, str) for text in (*place, *record["texts"])):
@@ -154,9 +151,6 @@ class TournamentJournal(Closing):
             self.games[game.coder, game.tester, game.problem_id, int(record["sample"])] = game
         else:
             raise ValueError(f"a record of the kind {record['kind']}")
-
-    def close(self) -> None:
-        self.file.close()
 
 
 def _place(seat: str, name: str, request: Request) -> tuple[str, str, str, str]:

@@ -11,7 +11,7 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ _PLAN = b'{"kind":"plan",'
 
 
 class Journal(Closing):
-    """The file of one command's work. A context manager that closes it."""
+    """The file of one command's work; a subclass keeps what its records say. A context manager that closes it."""
 
     def __init__(
         self,
@@ -35,31 +35,34 @@ class Journal(Closing):
         command: str,
         plan: Mapping[str, Any],
         *,
-        take: Callable[[Record], None] = lambda record: None,
-        is_paid: Callable[[Record], bool] = lambda record: True,
         is_synced: bool = True,
     ) -> None:
-        """Open or begin it. `command`: who writes it, e.g. `codea1 eval`.
-
-        `take`: gets every record, those that are there and those that are appended; what it raises (ValueError,
-        KeyError, TypeError) makes a line damaged. `is_paid`: whether a record cost anything; a journal without such
-        records gives way to another plan, and then `found` is 0, whatever was taken. `is_synced`: whether a line is on
-        the disk when `append` returns, or may still be lost if the machine fails.
+        """Open or begin it. `command`: who writes it, e.g. `codea1 eval`. `is_synced`: whether a line is on the disk
+        when `append` returns, or may still be lost if the machine fails.
 
         Raises OSError, ConfigurationError for the journal of another plan, and FormatError for another file.
         """
         self.path = Path(path)
-        self._command, self._take, self._is_synced = command, take, is_synced
+        self._command, self._is_synced = command, is_synced
         self.found = 0
         """Records of earlier starts."""
         self._file: io.FileIO = open(path, "a+b", buffering=0)  # noqa: SIM115  # closed by `close`
         try:
-            self._begin(json.loads(json.dumps({"kind": "plan", "schema": SCHEMA, "judge": VERSION, **plan})), is_paid)
+            self._begin(json.loads(json.dumps({"kind": "plan", "schema": SCHEMA, "judge": VERSION, **plan})))
         except BaseException:
             self._file.close()
             raise
 
-    def _begin(self, plan: Record, is_paid: Callable[[Record], bool]) -> None:
+    def _take(self, record: Record) -> None:
+        """Gets every record, those that are there and those that are appended; what it raises (ValueError, KeyError,
+        TypeError) makes a line damaged."""
+
+    def _is_paid(self, record: Record) -> bool:
+        """Whether a record cost anything; a journal without such records gives way to another plan, and then `found` is
+        0, whatever was taken."""
+        return True
+
+    def _begin(self, plan: Record) -> None:
         whole = self._whole_bytes()
         if not whole and not _PLAN.startswith(os.pread(self._file.fileno(), len(_PLAN), 0)):
             raise FormatError(
@@ -71,7 +74,7 @@ class Journal(Closing):
                 self._take(record)
             except (ValueError, KeyError, TypeError) as error:
                 raise self.damaged(number, repr(error)) from None
-            self.found, costs = self.found + 1, costs or is_paid(record)
+            self.found, costs = self.found + 1, costs or self._is_paid(record)
         if first == plan:
             self._file.truncate(whole)
         elif first is not None and costs:

@@ -254,7 +254,7 @@ def _configuration(runs: Sequence[RunRead]) -> str:
         stated = stated_differences(run)
         if stated:
             sections += f"<h3>{text(owner)}the preset's remarks on the paper</h3>{listed(stated)}"
-        changed = [(row.field, row.paper, row.run) for row in differences_from_paper(run)]
+        changed = differences_from_paper(run)
         if changed:
             inner = table(f"{owner}differs from the paper's run", ["field", "paper (preset 1.5b)", "this run"], changed)
             summary = f"{owner}{len(changed)} fields differ from the paper's run"
@@ -322,23 +322,15 @@ OF_ANOTHER_KIND = ("problems", "model")
 MISSING = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldDifference:
-    """One field; a dash where a side has none of that name."""
-
-    field: str
-    paper: str
-    run: str
-
-
-def differences_from_paper(run: RunRead) -> list[FieldDifference]:
-    """Every field of the method whose value is not that of the paper's preset, in the presets' order.
+def differences_from_paper(run: RunRead) -> list[tuple[str, str, str]]:
+    """Every field of the method whose value is not that of the paper's preset, in the presets' order: its name, the
+    paper's value, the run's; a dash where a side has none of that name.
 
     A run of an older version lacks fields that came later: they are as the paper's.
     """
     paper, own = _flat(load_preset(PAPER, None).to_dict()), _flat(run.preset)
     return [
-        FieldDifference(name, paper.get(name, MISSING), own.get(name, MISSING))
+        (name, paper.get(name, MISSING), own.get(name, MISSING))
         for name in dict.fromkeys([*paper, *own])
         if name.split(".")[0] not in NOT_COMPARED
         and (name in own or name.split(".")[0] in OF_ANOTHER_KIND)

@@ -39,7 +39,6 @@ examples:
 
 
 def add_bench(parser: Parser) -> None:
-    """Add the command's actions."""
     actions = add_actions(parser)
     about = "Train an entry on a track, and measure both seats on its held-out questions. The run is saved beside it."
     run = add_command(actions, "run", summary="train and measure one entry", description=about, examples=RUN_EXAMPLES)

@@ -80,7 +80,6 @@ _HELD_OUT = 150
 
 
 def add_eval(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.set_defaults(run=_eval)
     parser.add_argument("--player", metavar="PLAYER", required=True, help="the player to measure, see below")
     parser.add_argument(

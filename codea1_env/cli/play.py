@@ -69,7 +69,6 @@ _IGNORED = {
 
 
 def add_play(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.set_defaults(run=_play)
     rewards = RewardConfig()
     names = sorted({name for each in OPPONENTS.values() for name in each})

@@ -179,14 +179,10 @@ def _either(spec: str, options: argparse.Namespace, prompt: Prompt | None) -> Pl
         return HumanPlayer(suite_size=options.suite_size)
     if kind == "recorded":
         return _recorded(Path(where))
-    if kind == "hf":
+    if kind in ("hf", "mini"):
         from codea1_env.players.hugging_face import HuggingFacePlayer  # torch: only for who needs it
 
-        return HuggingFacePlayer.load(where, prompt=prompt)
-    if kind == "mini":
-        from codea1_env.players.hugging_face import HuggingFacePlayer
-
-        return HuggingFacePlayer.load(where, prompt=_mini_prompt)
+        return HuggingFacePlayer.load(where, prompt=_mini_prompt if kind == "mini" else prompt)
     if kind == "vllm":
         from codea1_env.players.vllm_offline import VLLMPlayer  # likewise
 

@@ -38,7 +38,6 @@ If there is no pool at all, nothing is written.
 
 
 def add_pools(parser: Parser) -> None:
-    """Add the command's actions."""
     actions = add_actions(parser)
     build = add_command(
         actions,

@@ -31,7 +31,6 @@ differs or the recording was cut off.
 
 
 def add_replay(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.set_defaults(run=_replay)
     parser.add_argument(
         "input",

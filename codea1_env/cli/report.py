@@ -40,7 +40,6 @@ The page is one file without scripts; it opens from disk and loads nothing from 
 
 
 def add_report(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.set_defaults(run=_report)
     parser.add_argument("runs", metavar="RUN_DIR", nargs="+", type=place_of, help="directory of a training "
                         "run, or its address for fsspec (s3://bucket/run)")  # fmt: skip

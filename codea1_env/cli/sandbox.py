@@ -56,7 +56,6 @@ examples:
 
 
 def add_sandbox(parser: Parser) -> None:
-    """Add the command's actions."""
     actions = add_actions(parser)
     build = add_command(
         actions,
@@ -89,7 +88,6 @@ def _build_image(options: argparse.Namespace) -> int:
 
 
 def add_doctor(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.set_defaults(run=_doctor)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     parser.add_argument("--backend", choices=BACKENDS, action="append", dest="backends", help="check only this "
@@ -105,7 +103,6 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def add_audit(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.set_defaults(run=_audit)
     parser.add_argument("--grader", metavar="CMD", required=True, help="the command, in quotes; no shell runs it")
     parser.add_argument("--name", help="what the report calls it (default: the command)")

@@ -53,7 +53,6 @@ complete. After an interruption the same command continues from it.
 
 
 def add_score(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     default = RewardConfig()
     parser.set_defaults(run=_score)
     parser.add_argument("input", metavar="IN.jsonl", type=Path, help="recorded matches, one JSON object a line")

@@ -76,7 +76,6 @@ _SPEC = re.compile(r"(?:(?P<name>[^=:/]+)=)?(?P<spec>[a-z]+(?::.+)?)", re.DOTALL
 
 
 def add_tournament(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.set_defaults(run=_tournament)
     parser.add_argument("--coder", metavar="PLAYER", action="append", required=True, dest="coders",
                         help="a coder, as below; may be given several times")  # fmt: skip

@@ -33,7 +33,6 @@ today, also for recordings without scores.
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
     parser.set_defaults(run=_view)
     parser.add_argument("input", metavar="RUN_OR_FILE", type=place_of, help="a training run's directory, the "
                         "output of `codea1 score`, or a recording of games: a path, or an address "

@@ -250,24 +250,17 @@ def _indifferent(payoff: Matrix, best: _Flags, allowed: _Flags) -> Matrix:
     regrets = np.hstack([payoff, -np.ones((len(payoff), 1))])  # what a row gets minus the value: 0 or below
     total = np.append(np.ones(count), 0.0)[np.newaxis]
     equal = np.vstack([regrets[best], total])
-    solution = _linprog(
+    solution = _scipy().linprog(
         np.append(np.zeros(count), -1.0),
         A_ub=regrets,
         b_ub=np.zeros(len(payoff)),
         A_eq=equal,
         b_eq=np.append(np.zeros(int(best.sum())), 1.0),
         bounds=bounds,
+        method="highs",
     )
-    return _normalised(solution[:count])
-
-
-def _linprog(cost: Matrix, **problem: Any) -> Matrix:
-    solution = _scipy().linprog(cost, method="highs", **problem)
     assert solution.x is not None, solution.message  # these programs have solutions
-    return np.asarray(solution.x)
-
-
-def _normalised(mix: Matrix) -> Matrix:
+    mix = np.asarray(solution.x[:count])
     kept = np.where(mix > GAIN_TOLERANCE, mix, 0.0)
     return np.asarray(kept / kept.sum())
 

@@ -164,7 +164,6 @@ class Execution:
 
 
 def _size(outcome: Outcome) -> int:
-    """Bytes that are counted for it."""
     return _OUTCOME_BYTES + len(outcome.value) + len(outcome.error)
 
 

@@ -59,14 +59,12 @@ class StatedTest:
     value: bytes
     failure: str = ""
     """The `Reason` why the test's expressions have no such data; then the other fields are empty."""
+    # The others are `WrittenTest`'s.
     look: str = ""
-    """`WrittenTest.look`."""
-    relation: Relation | None = None
-    """`WrittenTest.relation`; `value` is then the tuple of its constants."""
-    calls: tuple[bytes, ...] = ()
-    """`WrittenTest.calls`."""
     or_look: str = ""
-    """`WrittenTest.or_look`."""
+    calls: tuple[bytes, ...] = ()
+    relation: Relation | None = None
+    """`value` is then the tuple of its constants."""
 
 
 @dataclass(frozen=True, slots=True)

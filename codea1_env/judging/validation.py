@@ -209,7 +209,6 @@ class SeveralCalls:
         return bool(test.calls) and all(self._keys[call] in self._known for call in test.calls)
 
     def count(self, test: StatedTest) -> None:
-        """It counts."""
         self._known.update(self._keys[call] for call in test.calls)
 
 

@@ -203,7 +203,8 @@ def keep_leading(path: str | os.PathLike[str], matches: Iterable[Match], config:
         with open(path, "rb") as file, contextlib.suppress(FormatError):
             ends: list[int] = []
             lines = _with_ends(file, ends)
-            for recorded, match in zip(read_recording(lines, _nothing_said), matches, strict=False):
+            # Whoever goes on with a recording knows that it may end anywhere.
+            for recorded, match in zip(read_recording(lines, lambda why: None), matches, strict=False):
                 is_same = recorded.config == config and recorded.rewards.is_whole
                 problem = with_memory(match.problem, config.memory_mb)
                 if rule_of(problem, config.time_limit):
@@ -214,10 +215,6 @@ def keep_leading(path: str | os.PathLike[str], matches: Iterable[Match], config:
                 kept, end = kept + 1, ends[recorded.number - 1]
         os.truncate(path, end)
     return kept
-
-
-def _nothing_said(why: str) -> None:
-    """Whoever goes on with a recording knows that it may end anywhere."""
 
 
 def _with_ends(file: Iterable[bytes], ends: list[int]) -> Iterator[bytes]:
@@ -312,7 +309,10 @@ def _match(number: int, record: Any, problems: Mapping[str, Problem]) -> Recorde
         raise FormatError(f"score must be an object, got {record[_SCORE]!r:.200}")
     if record["problem"] not in problems:
         raise FormatError(f"a match must come after its problem, got none with hash {record['problem']!r}")
-    read = _reader(number)
+
+    def read(value: Any, field: str) -> str:
+        return unpacked(value, number, field)
+
     codes, suites = record["codes"], record["suites"]
     if not isinstance(codes, list) or not isinstance(suites, list) or len(codes) != len(suites):
         raise FormatError("codes and suites must be lists of equal length, got others")
@@ -329,7 +329,3 @@ def _match(number: int, record: Any, problems: Mapping[str, Problem]) -> Recorde
         Rewards(tuple(rewards["codes"]), tuple(map(tuple, rewards["suites"]))),
         record.get(_SCORE),
     )
-
-
-def _reader(number: int) -> Callable[[Any, str], str]:
-    return lambda value, field: unpacked(value, number, field)

@@ -193,7 +193,6 @@ def _guarantees(layers: Mapping[str, bool | str], abi: int) -> tuple[Guarantee, 
 
 
 def as_json(report: Report) -> str:
-    """The report as one JSON object."""
     backends = [dataclasses.asdict(backend) | {"safe": backend.safe} for backend in report.backends]
     head = {"schema": _SCHEMA, "kind": "doctor", "default": DEFAULT_BACKEND, "safe": report.safe}
     return json.dumps(head | dataclasses.asdict(report) | {"backends": backends}, indent=2)

@@ -31,7 +31,6 @@ class Scratch:
         os.mkdir(self.path, 0o700)
 
     def clear(self) -> None:
-        """Delete it and all that is in it."""
         top = os.open(self._around, os.O_RDONLY | os.O_DIRECTORY)
         try:
             count = 0

@@ -36,7 +36,6 @@ class AttackResult:
 
     name: str
     tries: str
-    """What it does."""
     succeeded: bool
     detail: str
     """What was seen, for a reader."""

@@ -360,7 +360,6 @@ class Zygote:
         return None if self._has_ended() else 0
 
     def scheduling(self) -> Scheduling:
-        """How the running candidate fares."""
         return scheduling_below(self._process.pid)
 
     def kill(self) -> None:

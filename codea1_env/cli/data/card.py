@@ -26,7 +26,6 @@ On the hub, a data set is a repository with the problem file and this README.md.
 
 
 def add_card(actions: Commands) -> None:
-    """Add the action and its arguments."""
     card = add_command(
         actions,
         "card",

@@ -48,7 +48,6 @@ order of the file. The command prints its digest.
 
 
 def add_choose(actions: Commands) -> None:
-    """Add the action and its arguments."""
     choose = add_command(
         actions,
         "choose",

@@ -24,7 +24,6 @@ split is in the other, whatever the seed.
 
 
 def add_family(actions: Commands) -> None:
-    """Add the action and its arguments."""
     family = add_command(
         actions,
         "family",

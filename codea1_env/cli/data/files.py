@@ -80,7 +80,6 @@ examples:
 
 
 def add_data(parser: Parser) -> None:
-    """Add the command's actions."""
     names = ", ".join(f"{source.name} ({source.license})" for source in SOURCES.values())
     actions = add_actions(parser)
     _add_check(actions)
@@ -128,7 +127,6 @@ def add_data(parser: Parser) -> None:
 
 
 def _add_check(actions: Commands) -> None:
-    """Add the action and its arguments."""
     check = add_command(
         actions,
         "check",

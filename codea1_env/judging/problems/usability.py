@@ -96,7 +96,6 @@ def check_problems(
 
 
 def _run_of(one: Readable) -> tuple[OwnTest, ...]:
-    """The tests that are run."""
     return one.tests[: len(one.problem.golden_tests) + MOST_HIDDEN]
 
 

@@ -247,7 +247,6 @@ def calculable(tree: Any) -> Any:
 
 
 def number_tree(number: Number) -> Tree:
-    """The wire tree of a number."""
     if isinstance(number, Fraction):
         return {"k": ["Fraction", number_tree(number.numerator), number_tree(number.denominator)]}
     if isinstance(number, Decimal):

@@ -12,6 +12,7 @@ from codea1_env.bench.entry import DEFAULT, RECIPES, entry_of
 from codea1_env.bench.files import read_bench
 from codea1_env.bench.table import as_markdown, draw, read_folder
 from codea1_env.bench.track import BUDGETS, SETS, track_of
+from codea1_env.checks import require, require_least
 from codea1_env.cli.common import add_actions, add_command, claim, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.terminal import Parser
@@ -82,8 +83,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if not 0 <= options.seed <= MOST_SEED:
-        raise ConfigurationError(f"--seed must be in [0, {MOST_SEED}], got {options.seed}")
+    require(0 <= options.seed <= MOST_SEED, "--seed", f"be in [0, {MOST_SEED}]", options.seed)
     track = track_of(options.budget, options.family)
     entry = entry_of(options.entry, config=options.config, parts=options.part, name=options.name, who=options.who,
                      what=options.what)  # fmt: skip
@@ -106,8 +106,7 @@ def _check(options: argparse.Namespace) -> int:
     found = read_bench(options.file)
     _require_model(options.model)
     questions = found.record["track"]["questions"] if options.questions is None else options.questions
-    if questions < 0:
-        raise ConfigurationError(f"--questions must be at least 0, got {questions}")
+    require_least("--questions", questions, 0)
     from codea1_env.bench.run import check
 
     run = options.directory or options.file.with_suffix("")

@@ -16,6 +16,7 @@ import time
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore, SuiteScore
+from codea1_env.checks import require_least
 from codea1_env.cli.common import add_sandbox
 from codea1_env.cli.players import add_game, as_coder, as_tester, problems_of
 from codea1_env.errors import ConfigurationError, SandboxError
@@ -95,9 +96,8 @@ def add_play(parser: argparse.ArgumentParser) -> None:
 
 
 def _play(options: argparse.Namespace) -> int:
-    if options.seed is not None and options.seed < 0:
-        raise ConfigurationError(f"--seed must be at least 0, got {options.seed}")
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
+    require_least("--seed", seed, 0)
     config = RewardConfig(alpha=options.alpha, suite_size=options.suite_size)
     opponent = _opponent(options)
     problem = _problem(options, seed)

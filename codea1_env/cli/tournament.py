@@ -19,7 +19,7 @@ from pathlib import Path
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.checks import require_least
+from codea1_env.checks import require, require_least
 from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_place, say, say_going_on
 from codea1_env.cli.players import (
     HELP,
@@ -229,8 +229,7 @@ def _problems(options: argparse.Namespace) -> Sequence[Problem]:
     problems = problems_of(options)
     if options.questions is None:
         return problems
-    if not 1 <= options.questions <= len(problems):
-        raise ConfigurationError(f"--questions must be in [1, {len(problems)}], got {options.questions}")
+    require(1 <= options.questions <= len(problems), "--questions", f"be in [1, {len(problems)}]", options.questions)
     drawn = sorted(random.Random(options.seed).sample(range(len(problems)), options.questions))
     return [problems[place] for place in drawn]
 

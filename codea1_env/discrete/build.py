@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from codea1_env.arena.match import Match
 from codea1_env.checks import require_least
 from codea1_env.discrete.pool import MAX_TEST, RUN_STATUSES, Pool
-from codea1_env.errors import ConfigurationError, FormatError, UnusableReference
+from codea1_env.errors import FormatError, UnusableReference
 from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Judge, Trial
 from codea1_env.judging.problems.limits import RunLimits
@@ -101,9 +101,8 @@ def pools_of_records(
     suites and lines they stand in. A line that cannot be read, or that names a question with other fields than before,
     gives a message.
     """
-    for name, value in (("programs", programs), ("tests", tests)):
-        if value < 1:
-            raise ConfigurationError(f"{name} must be at least 1, got {value}")
+    require_least("programs", programs)
+    require_least("tests", tests)
     questions: dict[str, _Recorded] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():

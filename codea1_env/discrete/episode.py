@@ -53,8 +53,7 @@ class DiscreteEpisode:
     ) -> None:
         """The arguments of `codea1_env.discrete.environment.parallel_env`. Raises ConfigurationError."""
         pools = bundled_pools() if pools is None else checked_items("pool", pools, Pool)
-        if not isinstance(rewards, RewardConfig):
-            raise ConfigurationError(f"rewards must be a codea1_env.RewardConfig, got {rewards!r}")
+        require(isinstance(rewards, RewardConfig), "rewards", "be a codea1_env.RewardConfig", rewards)
         require_bool("simultaneous", simultaneous)
         require_choice("masks", masks, ("infos", "observations"))
         check_render_mode(render_mode, RENDER_MODES)

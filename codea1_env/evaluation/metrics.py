@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from codea1_env.checks import require_least
+from codea1_env.checks import require, require_least
 from codea1_env.errors import ConfigurationError
 
 RESAMPLES = 2_000
@@ -91,11 +91,9 @@ class SuiteResult:
             ("lines_run", self.lines),
             ("branches_taken", self.branches),
         ):
-            if not 0 <= getattr(self, part) <= whole:
-                raise ConfigurationError(f"{part} must be in [0, {whole}], got {getattr(self, part)}")
+            require(0 <= getattr(self, part) <= whole, part, f"be in [0, {whole}]", getattr(self, part))
         require_least("k", self.k)
-        if self.killed and not self.is_valid:
-            raise ConfigurationError(f"killed must be 0 for a suite that is not valid, got {self.killed}")
+        require(not self.killed or self.is_valid, "killed", "be 0 for a suite that is not valid", self.killed)
 
     @property
     def is_valid(self) -> bool:
@@ -109,10 +107,8 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
     Unbiased where the n samples were drawn independently (Chen et al. 2021, arXiv 2107.03374, equation 1). Raises
     ConfigurationError unless 0 <= correct <= samples and 1 <= k <= samples.
     """
-    if not 0 <= correct <= samples:
-        raise ConfigurationError(f"correct must be in [0, {samples}], got {correct}")
-    if not 1 <= k <= samples:
-        raise ConfigurationError(f"k must be in [1, {samples}], the number of samples, got {k}")
+    require(0 <= correct <= samples, "correct", f"be in [0, {samples}]", correct)
+    require(1 <= k <= samples, "k", f"be in [1, {samples}], the number of samples", k)
     return 1.0 - math.comb(samples - correct, k) / math.comb(samples, k)
 
 

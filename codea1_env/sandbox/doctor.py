@@ -129,7 +129,7 @@ class Report:
 def examine(backends: Iterable[str] = BACKENDS, without: Collection[str] = ()) -> Report:
     """Look at `backends`. `without` names layers of the local one to switch off: what would be said without them."""
     abi = landlock_abi()
-    reports = [_examine_local(abi, without) if name == "local" else _examine_other(name, abi) for name in backends]
+    reports = [_examine(name, abi, without) for name in backends]
     system = platform.uname()
     packages = {name: version_of(name) for name in PACKAGES}
     return Report(platform.python_version(), system.machine, system.release, os.getuid(), abi, packages, tuple(reports))
@@ -149,32 +149,22 @@ def landlock_gives(abi: int) -> str:
     return text + (f" (not restricted before a later ABI: {', '.join(missing)})" if missing else "")
 
 
-def _examine_local(abi: int, without: Collection[str]) -> BackendReport:
-    refusal = ""
-    attacks: list[AttackResult] = []
+def _examine(name: str, abi: int, without: Collection[str]) -> BackendReport:
+    """`without`: of the local one, of which is told what it has also where it refuses to run."""
+    is_local = name == "local"
+    guarantees: tuple[Guarantee, ...] = ()
     try:
-        with LocalSandbox(waive=("seccomp", "filesystem"), without=without) as probe:  # to see what an unsafe one has
-            guarantees = _guarantees(probe.guarantees, abi)
-    except SandboxError as error:
-        return BackendReport("local", str(error), "", (), ())
-    try:
-        with LocalSandbox(without=without) as sandbox:
-            attacks = run_attacks(sandbox)
-    except SandboxError as error:
-        refusal = str(error)
-    return BackendReport("local", "", refusal, guarantees, tuple(attacks))
-
-
-def _examine_other(name: str, abi: int) -> BackendReport:
-    try:
-        sandbox = open_sandbox(name)
+        if is_local:
+            with LocalSandbox(waive=("seccomp", "filesystem"), without=without) as probe:
+                guarantees = _guarantees(probe.guarantees, abi)
+        sandbox = LocalSandbox(without=without) if is_local else open_sandbox(name)
     except (ImportError, ConfigurationError, SandboxError) as error:
         return BackendReport(name, str(error), "", (), ())
     try:
-        guarantees = _guarantees(sandbox.guarantees, abi)
-        return BackendReport(name, "", "", guarantees, tuple(run_attacks(sandbox)))
+        found = guarantees or _guarantees(sandbox.guarantees, abi)
+        return BackendReport(name, "", "", found, tuple(run_attacks(sandbox)))
     except SandboxError as error:
-        return BackendReport(name, "", str(error), (), ())
+        return BackendReport(name, "", str(error), guarantees, ())
     finally:
         sandbox.close()
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
-from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.checks import require, require_least
+from codea1_env.errors import SandboxError
 from codea1_env.sandbox.worlds import PLAIN, SCRIPTS, World
 
 TIME_LIMIT_S, MEMORY_MB = 1.0, 1024
@@ -45,16 +46,11 @@ class Limits:
     """Bytes of one encoded value; a larger one is opaque."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.time_limit_s <= 3600:
-            raise ConfigurationError(f"time_limit_s must be in (0, 3600], got {self.time_limit_s}")
-        if not 0 < self.budget_s <= MAX_BUDGET_S:
-            raise ConfigurationError(f"budget_s must be in (0, {MAX_BUDGET_S:g}], got {self.budget_s}")
-        if self.memory_mb < 64:
-            raise ConfigurationError(f"memory_mb must be at least 64, got {self.memory_mb}")
-        if self.strikes < 1:
-            raise ConfigurationError(f"strikes must be at least 1, got {self.strikes}")
-        if not 64 <= self.value_bytes <= 1 << 22:
-            raise ConfigurationError(f"value_bytes must be in [64, 4194304], got {self.value_bytes}")
+        require(0 < self.time_limit_s <= 3600, "time_limit_s", "be in (0, 3600]", self.time_limit_s)
+        require(0 < self.budget_s <= MAX_BUDGET_S, "budget_s", f"be in (0, {MAX_BUDGET_S:g}]", self.budget_s)
+        require_least("memory_mb", self.memory_mb, 64)
+        require_least("strikes", self.strikes)
+        require(64 <= self.value_bytes <= 1 << 22, "value_bytes", "be in [64, 4194304]", self.value_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +209,9 @@ class Sandbox(Protocol):
 
 def require_arguments(workers: int, waive: Collection[str]) -> None:
     """Raise ConfigurationError for arguments that no backend takes."""
-    if type(workers) is not int or workers < 1:
-        raise ConfigurationError(f"workers must be at least 1, got {workers!r}")
+    require(type(workers) is int and workers >= 1, "workers", "be at least 1", workers)
     unknown = set(waive) - {"seccomp", "filesystem"}
-    if unknown:
-        raise ConfigurationError(f"waive must name seccomp or filesystem, got {sorted(unknown)}")
+    require(not unknown, "waive", "name seccomp or filesystem", sorted(unknown))
 
 
 def require_usable(is_closed: bool, owner: int) -> None:

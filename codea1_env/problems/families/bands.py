@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.checks import require, require_choice
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 
@@ -199,10 +199,9 @@ def band_questions(split: Split, count: int, seed: int, lengths: Sequence[int] =
 
     `lengths`: numbers of rules, 2 or 3, that are drawn alike.
     """
-    if split not in ("train", "held_out"):
-        raise ConfigurationError(f"split must be 'train' or 'held_out', got {split!r}")
-    if type(count) is not int or not 0 <= count <= MOST_QUESTIONS:
-        raise ConfigurationError(f"count must be in [0, {MOST_QUESTIONS}], a whole number, got {count!r}")
+    require_choice("split", split, ("train", "held_out"))
+    is_count = type(count) is int and 0 <= count <= MOST_QUESTIONS
+    require(is_count, "count", f"be in [0, {MOST_QUESTIONS}], a whole number", count)
     rng = random.Random(f"bands {split} {seed}")
     sequences = sorted(set(_sequences()) - _held_out() if split == "train" else _held_out())
     by_length = {length: [each for each in sequences if len(each) == length] for length in (2, 3)}
@@ -223,8 +222,7 @@ def band_problems(split: Split, count: int, seed: int, golden_edge: float = 0.0)
 
     `golden_edge` in [0, 1] is the probability that a golden test's input is a threshold, not well within a band.
     """
-    if not 0 <= golden_edge <= 1:
-        raise ConfigurationError(f"golden_edge must be in [0, 1], got {golden_edge}")
+    require(0 <= golden_edge <= 1, "golden_edge", "be in [0, 1]", golden_edge)
     problems = []
     for index, question in enumerate(band_questions(split, count, seed)):
         rng = random.Random(f"bands {split} {seed} {index}")

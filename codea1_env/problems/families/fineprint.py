@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from codea1_env.checks import require, require_choice
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.families.fineprint_parts import NUMBERS, WORDS, Clause, FineprintOperation, Material, Value
 from codea1_env.problems.problem import Problem
@@ -188,10 +189,8 @@ def fineprint_problems(
     `golden_edge` in [0, 1]: the probability that a golden test touches a clause. `lengths`: numbers of clauses beside
     EMPTY, 1 to 4, that are drawn alike. Raises ConfigurationError where there are not so many questions.
     """
-    if split not in ("train", "held_out"):
-        raise ConfigurationError(f"split must be 'train' or 'held_out', got {split!r}")
-    if not 0 <= golden_edge <= 1:
-        raise ConfigurationError(f"golden_edge must be in [0, 1], got {golden_edge}")
+    require_choice("split", split, ("train", "held_out"))
+    require(0 <= golden_edge <= 1, "golden_edge", "be in [0, 1]", golden_edge)
     if not lengths or not all(type(length) is int and 1 <= length <= 4 for length in lengths):
         raise ConfigurationError(f"lengths must be numbers from 1 to 4, got {lengths!r}")
     family = FAMILY_OF[material.name]
@@ -213,8 +212,7 @@ FAMILY_OF = {"numbers": "fineprint", "words": "fineprint_words"}
 def _questions(
     split: Split, count: int, seed: int, material: Material, lengths: Sequence[int]
 ) -> tuple[FinePrint, ...]:
-    if type(count) is not int or count < 0:
-        raise ConfigurationError(f"count must be a whole number and not negative, got {count!r}")
+    require(type(count) is int and count >= 0, "count", "be a whole number and not negative", count)
     rng = random.Random(f"fineprint {material.name} {split} {seed}")
     drawn: dict[str, FinePrint] = {}
     missed = 0

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.checks import require, require_choice
 from codea1_env.problems.families.miniature_operations import AGGREGATES, FILTERS, MAPS, ListOperation
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
@@ -165,11 +165,10 @@ class Composition:
 
 def miniature_compositions(split: Split, count: int, seed: int) -> tuple[Composition, ...]:
     """`count` distinct questions of one split. The first ones do not depend on `count`."""
-    if split not in ("train", "held_out"):
-        raise ConfigurationError(f"split must be 'train' or 'held_out', got {split!r}")
+    require_choice("split", split, ("train", "held_out"))
     available = sum(_in_split(split, f, m, a) for f in FILTERS for m in MAPS for a in AGGREGATES) * len(ENTRY_POINTS)
-    if not 0 <= count <= available // 2:
-        raise ConfigurationError(f"count must be in [0, {available // 2}] for split {split!r}, got {count}")
+    most = available // 2
+    require(0 <= count <= most, "count", f"be in [0, {most}] for split {split!r}", count)
     rng = random.Random(f"miniature {split} {seed}")
     compositions: dict[str, Composition] = {}
     while len(compositions) < count:
@@ -184,8 +183,7 @@ def miniature_problems(split: Split, count: int, seed: int, golden_edge: float =
 
     `golden_edge` in [0, 1] is the probability that a golden test's input is an edge input, not a typical one.
     """
-    if not 0 <= golden_edge <= 1:
-        raise ConfigurationError(f"golden_edge must be in [0, 1], got {golden_edge}")
+    require(0 <= golden_edge <= 1, "golden_edge", "be in [0, 1]", golden_edge)
     problems = []
     for index, composition in enumerate(miniature_compositions(split, count, seed)):
         rng = random.Random(f"miniature {split} {seed} {index}")

@@ -19,8 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from codea1_env.checks import require_least
 from codea1_env.closing import Closing
-from codea1_env.errors import ConfigurationError, PackageMissing, SandboxError
+from codea1_env.errors import PackageMissing, SandboxError
 from codea1_env.sandbox.docker.engine import (
     PACKAGES_LABEL,
     SOURCES_LABEL,
@@ -60,8 +61,7 @@ class DockerSandbox(Closing):
         """
         require_docker()
         require_arguments(workers, waive)
-        if recycle_after < 1:
-            raise ConfigurationError(f"recycle_after must be at least 1, got {recycle_after}")
+        require_least("recycle_after", recycle_after)
         self._image, self._runtime, self._recycle_after = image, runtime, recycle_after
         self._options = {"waive": sorted(waive)}
         self._slots = [ContainerSlot() for _ in range(workers)]

@@ -349,20 +349,13 @@ def _stated(outcome: Outcome, other: Outcome) -> StatedTest:
         return StatedTest(b"", b"", Reason.EVALUATION_ERROR)
     if outcome.kind is not OutcomeKind.VALUE:
         return StatedTest(b"", b"", Reason.EVALUATION_LIMIT)
-    if is_opaque(outcome.value.replace(_CODE, _TEXT)):
+    # An argument that is code is as good as its text.
+    one_text, other_text = (each.value.replace(b'{"e":', b'{"t":') for each in (outcome, other))
+    if is_opaque(one_text):
         return StatedTest(b"", b"", Reason.NOT_PLAIN_DATA)
-    if other.kind is not OutcomeKind.VALUE or not _same_seen(outcome.value, other.value):
+    if other.kind is not OutcomeKind.VALUE or not same_value(as_seen(one_text), as_seen(other_text)):
         return StatedTest(b"", b"", Reason.UNSTABLE)
     # The expression passed the strict grammar, so this is our own evaluator's output; it is still parsed as data only.
     positional, named, value = json.loads(outcome.value)["t"]
     stated = StatedTest(encode([positional["t"], named["d"]]), encode(value))
     return StatedTest(b"", b"", Reason.NOT_PLAIN_DATA) if is_by_identity(stated.value) else stated
-
-
-_CODE, _TEXT = b'{"e":', b'{"t":'
-"""An argument that is code, which is as good as its text."""
-
-
-def _same_seen(one: bytes, other: bytes) -> bool:
-    left, right = (as_seen(side.replace(_CODE, _TEXT)) for side in (one, other))
-    return same_value(left, right)

@@ -38,7 +38,9 @@ def call_keys(problem: Problem, calls: Sequence[bytes], names: tuple[str, ...]) 
         given = [_lines(call) for call in given]
     elif shapes := argument_shapes(problem):
         given = [_nodes(call, shapes) for call in given]
-    keys = [_in_order(call_key(call)) for call in given]
+    keys = [call_key(call) for call in given]
+    # The items of dicts in a fixed order, too; the oracle asks for each order by itself.
+    keys = [_dumps(in_order(json.loads(key), ("d",))).encode("ascii") if b'{"d":' in key else key for key in keys]
     return keys if names else _without_names(keys)
 
 
@@ -74,11 +76,6 @@ def _written(tree: Any, shape: Any) -> Any:
     while shape == "TreeNode" and isinstance(tree, list) and tree and tree[-1] is None:
         tree.pop()
     return tree
-
-
-def _in_order(key: bytes) -> bytes:
-    """With the items of dicts in a fixed order, too; the oracle asks for each order by itself."""
-    return _dumps(in_order(json.loads(key), ("d",))).encode("ascii") if b'{"d":' in key else key
 
 
 def _listed(tree: Any) -> Any:

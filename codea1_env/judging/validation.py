@@ -149,7 +149,9 @@ def _validated_suite(
 ) -> tuple[ValidatedTest, ...]:
     tolerances = (EXACT,) if config.fidelity == "paper" else (EXACT, judge.tolerances(read.problem), ROUNDING)
     looked = _looked(judge, read.usable, values)
-    _show_checker(judge, read, looked)
+    if read.problem.has_checker:  # all that the suite states at once; it is asked again one by one
+        pairs = [pair for pair in zip(read.usable, looked, strict=True) if not pair[1].failure]
+        judge.accepted([Check(read.problem, item.arguments, item.value, value.value) for item, value in pairs])
     used, keys, several = iter(looked), iter(_keys(read, config)), SeveralCalls(read, config)
     seen: set[bytes] = set()  # hashed by this process's own secret seed
     refused: defaultdict[bytes, set[int]] = defaultdict(set)  # by call; likewise
@@ -227,13 +229,6 @@ def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[Referenc
         is_usable = is_value and not is_opaque(outcome.value)
         looked[place] = ReferenceValue(outcome.value) if is_usable else ReferenceValue(b"", failure)
     return looked
-
-
-def _show_checker(judge: Judge, read: ReadSuite, values: Sequence[ReferenceValue]) -> None:
-    """All that a suite states at once, where a checker decides what is right; it is asked again one by one."""
-    if read.problem.has_checker:
-        pairs = [pair for pair in zip(read.usable, values, strict=True) if not pair[1].failure]
-        judge.accepted([Check(read.problem, item.arguments, item.value, value.value) for item, value in pairs])
 
 
 def _nearest(

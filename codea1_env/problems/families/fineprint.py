@@ -19,17 +19,17 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from codea1_env.checks import require, require_choice
 from codea1_env.errors import ConfigurationError
+from codea1_env.problems.families.bands import Split
 from codea1_env.problems.families.fineprint_parts import NUMBERS, WORDS, Clause, FineprintOperation, Material, Value
+from codea1_env.problems.families.miniature import loaded
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
-
-Split = Literal["train", "held_out"]
 
 ENTRY_POINTS = ("solve", "score", "result", "measure")
 GOLDEN_TESTS = 3
@@ -274,14 +274,6 @@ def returned(program: str, entry_point: str, xs: Sequence[Value]) -> Any:
     """What a program of this family returns for `xs`, or the name of what it raises, in a tuple of its own. For
     programs made here only."""
     try:
-        return _load(program, entry_point)(list(xs))
+        return loaded(program, entry_point)(list(xs))
     except (ValueError, IndexError, TypeError) as error:
         return ("raises", type(error).__name__)
-
-
-@functools.lru_cache(maxsize=1 << 14)
-def _load(program: str, entry_point: str) -> Callable[[list[Value]], Any]:
-    namespace: dict[str, Any] = {}
-    exec(program, namespace)  # Made of our own tables: see the module's docstring.
-    loaded: Callable[[list[Value]], Any] = namespace[entry_point]
-    return loaded

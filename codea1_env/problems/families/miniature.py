@@ -17,14 +17,13 @@ import functools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from codea1_env.checks import require, require_choice
+from codea1_env.problems.families.bands import Split
 from codea1_env.problems.families.miniature_operations import AGGREGATES, FILTERS, MAPS, ListOperation
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
-
-Split = Literal["train", "held_out"]
 
 ENTRY_POINTS = ("solve", "calc", "run", "f")
 HELD_OUT_SHARE = 0.15
@@ -107,7 +106,7 @@ class Composition:
     def run(self, program: str, xs: Sequence[int]) -> Any:
         """What a program of this family returns for `xs`, or RAISED. For programs rendered here only."""
         try:
-            return _load(program, self.entry_point)(list(xs))
+            return loaded(program, self.entry_point)(list(xs))
         except (ValueError, IndexError, TypeError):
             return RAISED
 
@@ -212,9 +211,9 @@ def _imperfect(operation: ListOperation, rng: random.Random, bug_rate: float) ->
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _load(program: str, entry_point: str) -> Callable[[list[int]], Any]:
+def loaded(program: str, entry_point: str) -> Callable[[list[Any]], Any]:
+    """The function of a program that was rendered from a family's own tables, and of no other one."""
     namespace: dict[str, Any] = {}
-    exec(program, namespace)  # Rendered from our own tables: see the module's docstring.
-    loaded = namespace[entry_point]
-    assert callable(loaded)
-    return loaded  # type: ignore[no-any-return]  # exec gives no types
+    exec(program, namespace)  # Rendered from our own tables: see the modules' docstrings.
+    function: Callable[[list[Any]], Any] = namespace[entry_point]
+    return function

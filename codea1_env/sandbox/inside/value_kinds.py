@@ -294,15 +294,6 @@ def _scalar(base: Any, value: Any) -> Any:
     return base.item(value)
 
 
-def _read_series(base: Any, value: Any, reading: Reading) -> list[Any]:
-    items = reading.trees(base.tolist(value))
-    return [str(value.dtype), reading.tree(value.name), reading.tree(value.index), items]
-
-
-def _read_index(base: Any, value: Any, reading: Reading) -> list[Any]:
-    return [str(value.dtype), reading.tree(value.name), reading.trees(base.tolist(value))]
-
-
 def _read_frame(base: Any, value: Any, reading: Reading) -> list[Any]:
     columns, index = reading.trees(value.columns.tolist()), reading.tree(value.index)
     parts = [value.iloc[:, place] for place in range(len(columns))]
@@ -355,8 +346,10 @@ _KINDS: tuple[tuple[str, str, Callable[[Any, Any, Reading], list[Any]]], ...] = 
     ("collections", "OrderedDict", lambda base, value, reading: [reading.pairs(base.items(value))]),
     ("collections", "Counter", lambda base, value, reading: [reading.pairs(dict.items(value))]),
     ("numpy", "ndarray", _read_array),
-    ("pandas", "Series", _read_series),
-    ("pandas", "Index", _read_index),
+    ("pandas", "Series", lambda base, value, reading: [
+        str(value.dtype), reading.tree(value.name), reading.tree(value.index), reading.trees(base.tolist(value))]),
+    ("pandas", "Index", lambda base, value, reading: [
+        str(value.dtype), reading.tree(value.name), reading.trees(base.tolist(value))]),
     ("pandas", "DataFrame", _read_frame),
 )  # fmt: skip
 _AS_PLAIN: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (

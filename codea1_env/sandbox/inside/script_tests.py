@@ -95,7 +95,6 @@ class _Collected(unittest.TestResult):
     def __init__(self, module: str, rows: list[Row]) -> None:
         super().__init__()
         self._module, self._rows = module, rows
-        self.buffer = False
 
     def _add(self, test: Any, outcome: str, why: str = "") -> None:
         name = _name(test, self._module)
@@ -105,33 +104,28 @@ class _Collected(unittest.TestResult):
             return
         self._rows.append([name, outcome, why])
 
-    def _add_error(self, test: Any, error: Any) -> None:
-        outcome, why = _came_to(error[1])
+    def addError(self, test: Any, err: Any) -> None:
+        outcome, why = _came_to(err[1])
         self._add(test, outcome, why)
         if outcome == TIMEOUT:
             self.stop()
 
-    def addSuccess(self, test: Any) -> None:
+    addFailure = addError
+
+    def addSuccess(self, test: Any, err: Any = None) -> None:
         self._add(test, PASSED)
 
-    def addFailure(self, test: Any, err: Any) -> None:
-        self._add_error(test, err)
-
-    def addError(self, test: Any, err: Any) -> None:
-        self._add_error(test, err)
+    addExpectedFailure = addSuccess
 
     def addSkip(self, test: Any, reason: str) -> None:
         self._add(test, SKIPPED, str(reason)[:_DETAIL])
-
-    def addExpectedFailure(self, test: Any, err: Any) -> None:
-        self._add(test, PASSED)
 
     def addUnexpectedSuccess(self, test: Any) -> None:
         self._add(test, FAILED, "it was expected to fail")
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
         if err is not None:
-            self._add_error(test, err)
+            self.addError(test, err)
 
 
 def _pytests(namespace: dict[str, Any], name: str, script: str, rows: list[Row]) -> bool:

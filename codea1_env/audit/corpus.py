@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -128,7 +128,7 @@ def attacks(part: str) -> tuple[CorpusEntry, ...]:
     for place, each in enumerate(content["suites"]):
         entry = _entry("attack", SUITES, {**each, "program": "WRONG"}, part, place, helpers)
         test = each["test"].replace("ENTRY", entry.exercise.problem_id)
-        entries.append(_with_test(entry, test))
+        entries.append(replace(entry, tests=(test, *entry.tests)))
     unknown = {entry.label for entry in entries} - {*CLASSES, SUITES}
     assert not unknown, unknown
     return tuple(entries)
@@ -189,9 +189,3 @@ def _entry(
         program = re.sub(rf"\b{name}\b", str(seconds), program)
     program = program.strip("\n") + "\n"
     return CorpusEntry(kind, label, each["name"], part, exercise, program, exercise.tests, each.get("shows", ""))
-
-
-def _with_test(entry: CorpusEntry, test: str) -> CorpusEntry:
-    return CorpusEntry(
-        entry.kind, entry.label, entry.name, entry.part, entry.exercise, entry.program, (test, *entry.tests)
-    )

@@ -12,7 +12,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -121,18 +121,14 @@ class Pool:
 
     def select(self, programs: Sequence[int], tests: Sequence[int]) -> Pool:
         """The pool of these programs and tests, in this order."""
-        return Pool(
-            self.problem_id,
-            self.question,
-            self.entry_point,
-            tuple(self.programs[p] for p in programs),
-            tuple(self.tests[t] for t in tests),
-            tuple(self.statuses[t] for t in tests),
-            tuple(self.calls[t] for t in tests),
-            tuple(self.executes[p] for p in programs),
-            tuple(tuple(self.fails[p][t] for t in tests) for p in programs),
-            self.source,
-            self.license,
+        return replace(
+            self,
+            programs=tuple(self.programs[p] for p in programs),
+            tests=tuple(self.tests[t] for t in tests),
+            statuses=tuple(self.statuses[t] for t in tests),
+            calls=tuple(self.calls[t] for t in tests),
+            executes=tuple(self.executes[p] for p in programs),
+            fails=tuple(tuple(self.fails[p][t] for t in tests) for p in programs),
         )
 
     def to_json(self) -> str:

@@ -44,6 +44,7 @@ from codea1_env.rewards.tester_rewards import per_test_rewards
 _require = partial(require, error=FormatError)
 
 SCHEMA = 1
+_OF_TEST = ("source", "status", "reason", "call", "stated", "expected", "verdict")
 _FIELDS = ("problem_id", "question", "entry_point", "codes", "suites")
 _NO_PART_IN_VERDICTS = ("mutants", "language", "source", "difficulty", "license")
 _PROBLEM_FIELDS = tuple(field.name for field in dataclasses.fields(Problem) if field.name not in _NO_PART_IN_VERDICTS)
@@ -131,18 +132,7 @@ def _suite(suite: SuiteScore) -> dict[str, Any]:
         "reward": suite.reward,
         "validity": terms.validity if terms else None,
         "adversarial": terms.adversarial if terms else None,
-        "tests": [
-            {
-                "source": test.source,
-                "status": test.status,
-                "reason": test.reason,
-                "call": test.call,
-                "stated": test.stated,
-                "expected": test.expected,
-                "verdict": test.verdict,
-            }
-            for test in duel.tests
-        ],
+        "tests": [{name: getattr(test, name) for name in _OF_TEST} for test in duel.tests],
         "terms": {name: getattr(terms, name) for name in SuiteTerms.__slots__} if terms else None,
         "replays": [
             {"call": replay.case.call, "expected": replay.case.expected, "verdict": replay.verdict}

@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.sources.draft import (
@@ -36,7 +36,7 @@ from codea1_env.problems.sources.draft import (
     tree_of,
 )
 from codea1_env.problems.sources.evalplus import entry_point_of
-from codea1_env.reading.parsing import Unparsable, parse, unindented
+from codea1_env.reading.parsing import parse, parses, unindented
 
 
 def _read_row(row: Row, source: Source) -> Draft:
@@ -57,11 +57,12 @@ def _read_row(row: Row, source: Source) -> Draft:
 def _entry_point(row: Row, module: ast.Module, test: str) -> str:
     """The function that the row names; else the one that the test imports, or calls most often."""
     functions = functions_of(module)
-    named = [*_named(row.get("test_info")), *_named(row.get("test_entry_point")), *_imported(test)]
+    nodes = list(ast.walk(parse(test))) if parses(test) else []
+    named = [*_named(row.get("test_info")), *_named(row.get("test_entry_point")), *_imported(nodes)]
     for name in named:
         if name in functions:
             return name
-    called = Counter(_called(test))
+    called = Counter(_called(nodes))
     if any(called[name] for name in functions):
         return max(reversed(functions), key=called.__getitem__)
     raise RowError(
@@ -86,12 +87,9 @@ def _named(value: object) -> list[str]:
     return [name.strip() for name in names if isinstance(name, str)]
 
 
-def _called(test: str) -> list[str]:
+def _called(nodes: Sequence[ast.AST]) -> list[str]:
     """The plain names that the tests call, and those of `solution.f(...)`, each as often as it is called."""
-    try:
-        calls = [node.func for node in ast.walk(parse(test)) if isinstance(node, ast.Call)]
-    except Unparsable:
-        return []
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
     names = [function.id for function in calls if isinstance(function, ast.Name)]
     return names + [
         function.attr
@@ -102,13 +100,9 @@ def _called(test: str) -> list[str]:
     ]
 
 
-def _imported(test: str) -> list[str]:
+def _imported(nodes: Sequence[ast.AST]) -> list[str]:
     """What the tests import from `solution`."""
-    try:
-        module = parse(test)
-    except Unparsable:
-        return []
-    imports = [node for node in ast.walk(module) if isinstance(node, ast.ImportFrom) and node.module == "solution"]
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "solution"]
     return [alias.name for node in imports for alias in node.names]
 
 

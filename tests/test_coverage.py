@@ -53,7 +53,7 @@ def test_lines_and_branches_are_those_that_the_calls_run(
     sandbox: LocalSandbox, calls: list[bytes], lines: int, branches: int
 ) -> None:
     (found,) = covered(sandbox, [(SIGN, calls)])
-    assert (found.lines, found.branches) == (7, 6)
+    assert (found.program.lines, found.program.branches) == (7, 6)
     assert found.lines_run(range(len(calls))) == lines
     assert found.branches_taken(range(len(calls))) == branches
 

@@ -63,24 +63,21 @@ class Probed:
 class Covered:
     """What calls of one function ran."""
 
-    lines: int
-    branches: int
+    program: Probed
     notes: tuple[frozenset[int], ...]
     """Of every call the probes that it passed; none where it was stopped."""
-    is_line: tuple[bool, ...]
-    """As in `Probed`."""
 
     def lines_run(self, calls: Sequence[int]) -> int:
-        """Of `lines`, by any of the calls at these places."""
+        """Of the program's, by any of the calls at these places."""
         return self._passed(calls, True)
 
     def branches_taken(self, calls: Sequence[int]) -> int:
-        """Of `branches`, likewise."""
+        """Likewise."""
         return self._passed(calls, False)
 
     def _passed(self, calls: Sequence[int], is_line: bool) -> int:
         passed = frozenset().union(*(self.notes[place] for place in calls))
-        return sum(self.is_line[probe] is is_line for probe in passed)
+        return sum(self.program.is_line[probe] is is_line for probe in passed)
 
 
 def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[Covered]:
@@ -120,7 +117,7 @@ def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) 
             for outcome in result.outcomes:
                 is_value = outcome.kind is OutcomeKind.VALUE
                 notes.append(frozenset(json.loads(outcome.value)) if is_value else frozenset())
-        coverage.append(Covered(program.lines, program.branches, tuple(notes), program.is_line))
+        coverage.append(Covered(program, tuple(notes)))
     return coverage
 
 

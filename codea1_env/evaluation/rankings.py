@@ -62,16 +62,7 @@ def stated_tests(
         for text in texts
     ]
     rows = iter(read_suites(judge, read, RewardConfig(suite_size=suite_size, fidelity=fidelity)))
-    return [
-        [
-            [
-                Expectation(test.arguments, test.value, test.look, relation=test.relation)
-                for test in next(rows).usable
-            ]
-            for _ in texts
-        ]
-        for _, texts in suites
-    ]  # fmt: skip
+    return [[[test.as_written for test in next(rows).usable] for _ in texts] for _, texts in suites]
 
 
 def fidelities(

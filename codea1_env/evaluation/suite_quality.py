@@ -160,9 +160,9 @@ class SuiteMeter:
             correct=len(suite.correct),
             mutants=mutants,
             killed=killed,
-            lines=run.lines,
+            lines=run.program.lines,
             lines_run=run.lines_run(calls),
-            branches=run.branches,
+            branches=run.program.branches,
             branches_taken=run.branches_taken(calls),
         )
 

@@ -66,6 +66,10 @@ class StatedTest:
     relation: Relation | None = None
     """`value` is then the tuple of its constants."""
 
+    @property
+    def as_written(self) -> Expectation:
+        return Expectation(self.arguments, self.value, self.look, relation=self.relation)
+
 
 @dataclass(frozen=True, slots=True)
 class Expectation:

@@ -255,7 +255,7 @@ def _validated(
     only the last one lets pass is right beside the reference's."""
     if is_duplicate:
         return _without_value(test, Status.DUPLICATE)
-    as_written = Expectation(stated.arguments, stated.value, stated.look)
+    as_written = stated.as_written
     if reference.failure:
         status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
         return _without_value(test, status, reference.failure, as_written)
@@ -286,7 +286,7 @@ def _related(
 ) -> ValidatedTest:
     """A relational test. `is_known`: an earlier test states the call's value; `earlier`: what the kept ones of the call
     refuse, see `related`."""
-    as_written = Expectation(stated.arguments, stated.value, stated.look, relation=stated.relation)
+    as_written = stated.as_written
     raising = stated.relation.raising if stated.relation is not None else ()
     if raising:
         reference = raised_reference(problem, reference, raising)

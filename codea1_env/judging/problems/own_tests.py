@@ -66,7 +66,8 @@ class OwnTests:
         written = [read_case(case, entry_point, fidelity) for entry_point, case, _ in new]
         evaluated = self._judge.evaluate([[] if test.reason else [test] for test in written])
         for key, assertion, stated in zip(new, written, evaluated, strict=True):
-            known[key] = _own(key[1], stated[0] if stated else StatedTest(b"", b"", assertion.reason))
+            read = stated[0] if stated else StatedTest(b"", b"", assertion.reason)
+            known[key] = OwnTest(key[1], None if read.failure else read.as_written, read.failure)
             self._known.put(key, known[key], _size(known[key]))
         return [[known[key] for key in row] for row in keys]
 
@@ -85,12 +86,6 @@ def told(unread: Sequence[LeftOut]) -> str:
     """How many tests are left out and why, as it is said everywhere; empty for none."""
     counts = ", ".join(f"{name} {count}" for name, count in reasons(unread).items())
     return f"{len(unread)} ({counts}) of its tests cannot be read" if unread else ""
-
-
-def _own(case: TestCase, stated: StatedTest) -> OwnTest:
-    if stated.failure:
-        return OwnTest(case, None, stated.failure)
-    return OwnTest(case, Expectation(stated.arguments, stated.value, stated.look, relation=stated.relation))
 
 
 def _size(test: OwnTest) -> int:

@@ -36,7 +36,6 @@ def test_a_run_leaves_its_configuration_its_book_and_the_scores_and_times_of_eve
     rounds = runs.records(duel, "round")
     assert len(MistakeBook.load(duel / BOOK)) == rounds[-1]["book"] > 0
     assert [record["round"] for record in rounds] == [1, 2, 3, 4]
-    assert_parts_add_up(rounds)
     for record in rounds:
         assert 0 <= record["coder_reward"] <= 1
         assert sum(record[f"seconds_{part}"] for part in ("parsing", "judging", "rewarding")) > 0
@@ -77,12 +76,6 @@ def test_every_logged_name_is_documented_for_its_kind_and_seat_with_a_source_tha
         assert is_trls or (runs.ROOT / "codea1_env" / source).is_file(), (name, source)
 
 
-def assert_parts_add_up(rounds: list[dict[str, Any]]) -> None:
-    for record in rounds:
-        parts = record["paid_validity"] + record["paid_adversarial"] - record["paid_penalty"]
-        assert record["tester_reward"] == pytest.approx(parts), record["round"]
-
-
 @BOTH_TRAINERS
 def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp_path: Path) -> None:
     """They are of the present tester's suites, at the weights of the round; 1 in the first, where aiming pays nothing.
@@ -99,7 +92,9 @@ def test_the_parts_of_the_testers_reward_add_up(trainer: Preset, base: Path, tmp
     preset = runs.tiny(trainer, options=options, report_to=[])
     runs.play_duel(tmp_path, base, rounds=3, preset=preset, on_score=watched)
     rounds = runs.records(tmp_path, "round")
-    assert_parts_add_up(rounds)
+    for record in rounds:
+        parts = record["paid_validity"] + record["paid_adversarial"] - record["paid_penalty"]
+        assert record["tester_reward"] == pytest.approx(parts), record["round"]
     assert [record["paid_adversarial"] > 0 for record in rounds] == [False, True, True]
     assert any(record["past_tester_reward"] > 0 for record in rounds), "no old tester caught anybody: nothing is shown"
     told = [record["reward_std"] for record in runs.records(tmp_path, "seat", "tester")]
@@ -117,7 +112,7 @@ def test_a_run_that_is_stopped_and_resumed_equals_an_uninterrupted_one_bit_for_b
     for seat in runs.SEATS:
         assert [path.name for path in (resumed / seat).glob("checkpoint-*")] == ["checkpoint-2"]
     with pytest.raises(ZeroDivisionError, match="the round's own"):
-        runs.play_duel(resumed, base, rounds=4, resume=True, on_score=runs.fail_in_round(4))
+        runs.play_duel(resumed, base, rounds=4, resume=True, on_score=runs.in_round(4, runs.fail))
     # The third round's checkpoint lost a part, and so must not be taken.
     (resumed / "tester" / "checkpoint-3" / "optimizer.pt").write_bytes(b"")
     assert not runs.play_duel(resumed, base, rounds=4, resume=True)
@@ -154,13 +149,6 @@ def test_a_run_of_an_older_release_goes_on_to_the_same_bits(seats: Any, preset, 
     assert (old / BOOK).read_bytes() == (whole / BOOK).read_bytes()
 
 
-class BrokenArena(Arena):
-    """Its infrastructure fails."""
-
-    def play(self, *args: Any, **options: Any) -> Any:
-        raise SandboxError("the sandbox must answer, got no answer")
-
-
 class LostArena(Arena):
     """Every duel stays without a score."""
 
@@ -178,55 +166,52 @@ class UnscoredArena(LostArena):
 
 
 @pytest.mark.parametrize(
-    ("arena", "preset", "cause"),
+    ("part", "fake", "preset", "cause"),
     [
-        (BrokenArena, QUIET, "got no answer"),
-        (LostArena, QUIET, "round 1 must be scored, got no score for any of its 8 programs"),
-        (UnscoredArena, runs.TINY, "an evaluation must be scored to the end"),
+        ("open_sandbox", lambda **_: runs.NoSandbox(), QUIET, "^the sandbox must answer, got no answer$"),
+        ("Arena", LostArena, QUIET, "round 1 must be scored, got no score for any of its 8 programs"),
+        ("Arena", UnscoredArena, runs.TINY, "an evaluation must be scored to the end"),
     ],
 )
 def test_a_sandbox_that_fails_ends_the_run_with_its_cause_and_is_no_zero(
-    arena: type[Arena], preset: Preset, cause: str, base: Path, tmp_path: Path
+    part: str, fake: Any, preset: Preset, cause: str, base: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
+    monkeypatch.setattr(f"codea1_env.training.recipe.{part}", fake)
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(SandboxError, match=cause):
-        runs.play_duel(tmp_path / "broken", base, rounds=4, preset=preset, arena_type=arena)
+        runs.play_duel(tmp_path / "broken", base, rounds=4, preset=preset)
     assert signal.getsignal(signal.SIGINT) is handler, "Ctrl-C is the caller's again"
 
 
 @BOTH_TRAINERS
-def test_rows_without_scores_move_no_weights(trainer: Preset, base: Path, tmp_path: Path) -> None:
-    runs.play_duel(tmp_path, base, rounds=1, preset=trainer, arena_type=UnscoredArena)
+def test_rows_without_scores_move_no_weights(trainer: Preset, base: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("codea1_env.training.recipe.Arena", UnscoredArena)
+    runs.play_duel(tmp_path, base, rounds=1, preset=trainer)
     assert [record["unscored"] for record in runs.records(tmp_path, "round")] == [runs.TINY.round.questions * 4 - 1]
     for final in (tmp_path / seat / "final" for seat in runs.SEATS):
         added = [tensor for name, tensor in runs.weights(final).items() if "lora_B" in name]
         assert not any(tensor.any() for tensor in added) if added else runs.same_weights(final, base)
 
 
-def pressed(patch: pytest.MonkeyPatch, times: int) -> None:
-    """Ctrl-C in the second round, so often; it reaches the main thread, as a key press does."""
-    play = Recipe.play
+def pressed(patch: pytest.MonkeyPatch, times: int, method: str = "play") -> None:
+    """Ctrl-C in the second round, so often, behind that method; it reaches the main thread, as a key press does."""
+    call = getattr(Recipe, method)
 
-    def press(run: Recipe, index: int, *rest: Any) -> Score:
+    def press(run: Recipe, index: int, *rest: Any) -> Any:
+        found = call(run, index, *rest)
         for _ in range(times if index == 1 else 0):
             signal.raise_signal(signal.SIGINT)
-        return play(run, index, *rest)
+        return found
 
-    patch.setattr(Recipe, "play", press)
+    patch.setattr(Recipe, method, press)
 
 
-def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base: Path, tmp_path: Path) -> None:
+def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base, tmp_path: Path, monkeypatch) -> None:
     """Or a round would be lost that nobody has saved."""
-    ended = list[int]()
-
-    def press(index: int) -> None:
-        ended.append(index)
-        if index == 0:
-            signal.raise_signal(signal.SIGINT)
-
-    runs.play_duel(tmp_path, base, rounds=3, preset=runs.tiny(save_rounds=10), seats=("coder",), on_end=press)
-    assert ended == [0, 1]
-    assert runs.last_checkpoint(tmp_path / "coder").name == "checkpoint-2"
+    pressed(monkeypatch, 1, "end")
+    assert runs.play_duel(tmp_path, base, rounds=4, preset=runs.tiny(save_rounds=10), seats=("coder",))
+    assert [record["round"] for record in runs.records(tmp_path, "round")] == [1, 2, 3]
+    assert runs.last_checkpoint(tmp_path / "coder").name == "checkpoint-3"
 
 
 @pytest.mark.parametrize(("times", "last"), [(1, 2), (2, 1)])

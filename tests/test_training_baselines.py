@@ -194,7 +194,7 @@ def test_supervised_learning_has_adapters_passes_and_optimizer_as_the_configurat
     preset = runs.tiny(lora=runs.PACKED["lora"], memory={"tester_rows_per_device": 1}, grpo=optimizer)
     checkpoint = runs.last_checkpoint(run_recipe("sft", "adapters", "--rounds", "1", preset=preset) / "tester")
     assert all("lora_" in name for name in runs.weights(checkpoint))
-    (group, *_) = torch.load(checkpoint / "optimizer.pt")["param_groups"]
+    (group, *_) = runs.param_groups(checkpoint)
     assert (group["betas"][1], group["eps"]) == (0.5, 1e-3)
     arguments = torch.load(checkpoint / "training_args.bin", weights_only=False)
     rows = preset.round.questions * preset.round.attacked * preset.round.suites // preset.round.updates

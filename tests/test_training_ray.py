@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +52,6 @@ whole = runs.finished_run(rounds=2, preset=TWICE)
 """In one process: what every run here must come to."""
 
 
-def in_round(number: int, *what: What) -> dict[str, Any]:
-    """For `play_duel`: what happens in a round, counted from 1, before it is learnt from."""
-
-    def on_score(run: Any, index: int, score: Any) -> None:
-        for each in what if index + 1 == number else ():
-            each(run, score)
-
-    return {"on_score": on_score}
-
-
 def killed(seat: str, rank: int = -1) -> What:
     """A process of a seat is gone."""
     return lambda run, score: run._policies[seat]._ranks.actors[rank].__ray_call__.remote(die)
@@ -80,15 +69,6 @@ def learns_by(seat: str, loss: Callable[[Any], Any]) -> What:
         policy.backward(policy.updates(batch, policy.advantages(batch))[0], loss)
 
     return what
-
-
-@pytest.mark.slow
-@needs_cluster
-def test_both_engines_give_the_same_bits(base: Path, tmp_path: Path) -> None:
-    preset = runs.without_evaluations(**runs.PACKED)
-    for engine in ("local", "ray"):
-        assert not runs.play_duel(tmp_path / engine, base, rounds=2, engine=engine, seats=("player",), preset=preset)
-    runs.assert_same_runs(tmp_path / "local", tmp_path / "ray")
 
 
 @pytest.mark.slow
@@ -138,13 +118,13 @@ def test_two_ranks_hold_the_same_weights_and_resume_to_the_same_bits(seats, pres
             noted[seat] = ray.get([actor.__ray_call__.remote(weights_digest) for actor in actors])
 
     how: dict[str, Any] = {"rounds": 2, "preset": preset, "engine": "ray", "seats": seats}
-    assert not runs.play_duel(tmp_path / "whole", base, **how, **in_round(2, note_weights))
+    assert not runs.play_duel(tmp_path / "whole", base, **how, on_score=runs.in_round(2, note_weights))
     for seat in seats:
         first, second = noted[seat]
         assert first == second
         assert not runs.same_weights(tmp_path / "whole" / seat / "final", base)
     with pytest.raises(SeatFailed, match=f"the {seats[-1]} is gone"):
-        runs.play_duel(tmp_path / "resumed", base, **how, **in_round(2, killed(seats[-1])))
+        runs.play_duel(tmp_path / "resumed", base, **how, on_score=runs.in_round(2, killed(seats[-1])))
     assert not runs.play_duel(tmp_path / "resumed", base, **how, resume=True)
     runs.assert_same_runs(tmp_path / "whole", tmp_path / "resumed")
 
@@ -202,7 +182,7 @@ def test_a_failure_ends_the_run_with_its_cause_and_a_checkpoint_to_go_on_from(
     what: tuple[What, ...], cause: str, preset: Any, then: str, whole: Path, base: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(SeatFailed, match=cause) as raised:
-        runs.play_duel(tmp_path, base, rounds=2, preset=preset, engine="ray", **in_round(2, *what))
+        runs.play_duel(tmp_path, base, rounds=2, preset=preset, engine="ray", on_score=runs.in_round(2, *what))
     assert "\n" not in str(raised.value)
     assert (tmp_path / "failure.txt").read_text().startswith(str(raised.value))
     for seat in runs.SEATS:
@@ -214,14 +194,14 @@ def test_a_failure_ends_the_run_with_its_cause_and_a_checkpoint_to_go_on_from(
 
 @pytest.mark.slow
 @needs_cluster
-def test_a_local_run_goes_on_under_ray_and_a_lost_sandbox_ends_it(whole: Path, base: Path, tmp_path: Path) -> None:
+def test_a_local_run_goes_on_under_ray_and_a_lost_sandbox_ends_it(whole, base, tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(ZeroDivisionError):
-        runs.play_duel(tmp_path / "run", base, rounds=2, preset=TWICE, on_score=runs.fail_in_round(2))
-    gone: dict[str, Any] = {"make_sandbox": lambda: closing(runs.NoSandbox()), "preset": UNMEASURED}
-    with pytest.raises(SandboxError, match=r"^the sandbox must answer, got no answer$"):
-        runs.play_duel(tmp_path / "lost", base, rounds=2, engine="ray", **gone)
+        runs.play_duel(tmp_path / "run", base, rounds=2, preset=TWICE, on_score=runs.in_round(2, runs.fail))
     assert not runs.play_duel(tmp_path / "run", base, rounds=2, preset=TWICE, engine="ray", resume=True)
     runs.assert_same_runs(whole, tmp_path / "run")
+    monkeypatch.setattr("codea1_env.training.recipe.open_sandbox", lambda **_: runs.NoSandbox())
+    with pytest.raises(SandboxError, match=r"^the sandbox must answer, got no answer$"):
+        runs.play_duel(tmp_path / "lost", base, rounds=2, engine="ray", preset=UNMEASURED)
 
 
 @pytest.mark.slow
@@ -237,8 +217,8 @@ def test_actors_hold_the_lock_of_their_run_until_they_have_ended(base: Path, tmp
         monkeypatch.undo()
         tried.append(run)
 
-    what = in_round(1, go_on_without_the_first_process)
-    assert not runs.play_duel(tmp_path, base, rounds=1, preset=UNMEASURED, engine="ray", **what)
+    what = runs.in_round(1, go_on_without_the_first_process)
+    assert not runs.play_duel(tmp_path, base, rounds=1, preset=UNMEASURED, engine="ray", on_score=what)
     assert tried
     whole_files.RunLock(tmp_path, alone=True).release()
 

@@ -9,7 +9,7 @@ import fsspec
 import pytest
 from hdfs_server import serving
 from test_remote_copy import Breaking, clean, there
-from training_runs import assert_same_runs, fail_in_round, finished_run, play_duel, run_here, without_evaluations
+from training_runs import assert_same_runs, fail, finished_run, in_round, play_duel, run_here, without_evaluations
 
 from codea1_env.records.addresses import AddressFailed, fetched, working_directory
 
@@ -28,7 +28,7 @@ def test_a_run_goes_on_from_a_server_to_the_same_bits(base: Path, whole: Path, t
         address = f"{server}/runs/one"
         directory = working_directory(address)
         with pytest.raises(ZeroDivisionError):
-            play_duel(directory, base, rounds=2, preset=SHORT, address=address, on_score=fail_in_round(2))
+            play_duel(directory, base, rounds=2, preset=SHORT, address=address, on_score=in_round(2, fail))
         shutil.rmtree(directory)
         assert fetched(address) == directory
         play_duel(directory, base, rounds=2, preset=SHORT, resume=True, address=address)
@@ -38,11 +38,7 @@ def test_a_run_goes_on_from_a_server_to_the_same_bits(base: Path, whole: Path, t
 
 
 def test_a_server_that_goes_away_is_an_error_and_all_is_here(base: Path, whole: Path, tmp_path: Path, caplog) -> None:
-    def leave(run: Any, index: int, score: Any) -> None:
-        if index == 1:
-            Breaking.left = 5
-
-    directory = tmp_path / "run"
+    directory, leave = tmp_path / "run", in_round(2, lambda run, score: setattr(Breaking, "left", 5))
     with pytest.raises(AddressFailed, match=f"everything is in {directory}"):
         play_duel(directory, base, rounds=2, preset=SHORT, address="breaking://b/r", on_score=leave)
     assert caplog.text.count("not copied, to be tried again") >= 2

@@ -96,9 +96,7 @@ def look_at_parts(whole: Path, base: Path, preset: Any) -> None:
     for seat in runs.SEATS:
         checkpoint = runs.last_checkpoint(whole / seat)
         assert json.loads((checkpoint / "advantage.json").read_text()) == {"bar": 0.25, "rounds": 3}
-        states = [torch.load(file, weights_only=True) for file in checkpoint.glob("*.pt")]
-        groups = [group for state in states for group in state.get("optimizer", state).get("param_groups", ())]
-        assert {group["momentum"] for group in groups} == {0.9}
+        assert {group["momentum"] for group in runs.param_groups(checkpoint)} == {0.9}
     asked = json.loads((runs.last_checkpoint(whole / "coder") / "questions.json").read_text())
     assert asked["asked"] == 3 * preset.round.questions
     assert 0 < len(asked["passed"]) <= preset.problems.train

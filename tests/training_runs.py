@@ -1,14 +1,15 @@
 """What the tests of training share: a short duel of tiny models under either engine. Not a test module."""
 
 import dataclasses
-import json
 import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,19 +17,15 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
-from codea1_env import Arena, SandboxError, open_sandbox
+from codea1_env import SandboxError
 from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.model_sections import WarmStartPreset
 from codea1_env.configuration.presets import SMOKE, Preset, preset_from_dict
 from codea1_env.mistake_book.parts import FILE as BOOK
-from codea1_env.problems.families.miniature import miniature_problems
+from codea1_env.records.metrics_file import read_metrics
 from codea1_env.training.loop import Recipe
-from codea1_env.training.policies.backend import open_backend
 from codea1_env.training.policies.policy import Policy
-from codea1_env.training.process import prepare_process
-from codea1_env.training.recipe import open_arena
 from codea1_env.training.round.rounds import Score
-from codea1_env.training.run.run_dir import Run
 from codea1_env.training.samples import Batch
 
 ROOT = Path(__file__).parent.parent
@@ -88,20 +85,18 @@ def recipes_here(patch: pytest.MonkeyPatch) -> None:
     """What is started as a recipe runs in this process, one after the other, and draws nothing."""
     process = subprocess.Popen
 
-    class Here:
-        def __init__(self, command: Sequence[str], stdout: Any) -> None:
-            with pytest.MonkeyPatch.context() as own, redirect_stdout(stdout), redirect_stderr(stdout):
-                own.setattr("codea1_env.training.recipe.plot_curves", lambda records, file: None)
-                self.status = status_of(command[1], command[2:], own)
-
-        def wait(self) -> int:
-            return int(self.status)
-
     def started(command: Any, **how: Any) -> Any:
-        is_recipe = command[0] == sys.executable and Path(command[1]).parent in (ROOT / "agents", ROOT / "baselines")
-        return Here(command, how["stdout"]) if is_recipe else process(command, **how)
+        if command[0] != sys.executable or Path(command[1]).parent not in (ROOT / "agents", ROOT / "baselines"):
+            return process(command, **how)
+        with pytest.MonkeyPatch.context() as own, redirect_stdout(how["stdout"]), redirect_stderr(how["stdout"]):
+            own.setattr("codea1_env.training.recipe.plot_curves", lambda records, file: None)
+            status = int(status_of(command[1], command[2:], own))
+        return SimpleNamespace(wait=lambda: status)
 
     patch.setattr(subprocess, "Popen", started)
+
+
+RECIPES = {("player",): ("baselines/self_play.py", "self-play"), ("coder",): ("baselines/golden_tests.py", "golden")}
 
 
 def play_duel(
@@ -114,49 +109,31 @@ def play_duel(
     engine: str = "local",
     address: str | None = None,
     seats: Sequence[str] = SEATS,
-    arena_type: type[Arena] = Arena,
-    make_sandbox: Callable[[], Any] = open_sandbox,
-    on_score: Callable[[Recipe, int, Score], Score | None] = lambda *_: None,
-    on_end: Callable[[int], None] = lambda _: None,
+    on_score: Callable[[Recipe, int, Score], object] = lambda *_: None,
 ) -> bool:
-    """The loop of agents/train_grpo.py; of baselines/self_play.py with a player, of golden_tests.py with a coder alone;
-    without the evaluations before and after. True if it was interrupted. `on_score`: told of each round before it is
-    learnt from; what it returns is learnt in its place. `on_end`: told of each round once it has ended."""
-    prepare_process()
-    preset, kind = dataclasses.replace(preset, rounds=rounds), {("player",): "self-play", ("coder",): "golden"}
-    problems = miniature_problems("train", preset.problems.train, 0)
-    held_out = miniature_problems("held_out", preset.problems.held_out, 0)
-    recipe = kind.get(tuple(seats), "code_a1")
+    """Runs agents/train_grpo.py, or the recipe of a player or of a coder alone, without the evaluations before and
+    after. True if it was interrupted. `on_score`: told of each round before it is learnt from."""
+    script, recipe = RECIPES.get(tuple(seats), ("agents/train_grpo.py", "code_a1"))
+    preset, interrupted = dataclasses.replace(preset, rounds=rounds, seats=seats if len(seats) > 2 else SEATS), []
     arguments = RecipeArguments(preset, directory, 0, resume, engine, recipe=recipe, address=address)
-    with (
-        Run(arguments, preset.seats_of(seats), held_out) as opened,
-        open_backend(opened, base) as backend,
-        make_sandbox() as sandbox,
-        open_arena(opened, len(problems))
-        if preset.arenas > 1
-        else arena_type(sandbox, preset.reward, opened.book(), on_failure="apart") as arena,
-        closing(Recipe(opened, backend, arena, base, base, problems)) as run,
-    ):
-        coder = run.policy(seats[0])
-        testers = [coder] if recipe == "self-play" else run.testers()
-        for index in run.rounds():
-            questions = run.choose(index)
-            programs = run.read(questions, coder.sample(run.prompts.coder(questions), run.shape.programs))
-            if recipe == "golden":
-                score = run.grade(index, programs)
-            else:
-                shown = run.shown(index, programs)
-                suites = [tester.sample(run.prompts.tester(shown), run.shape.suites) for tester in testers]
-                score = run.play(index, programs, suites)
-            score = on_score(run, index, score) or score
-            if recipe == "self-play":
-                learn(coder, [row for role in score.batches for row in role])
-            else:
-                for policy, batch in zip([coder, *testers], score.batches, strict=True):
-                    learn(policy, batch)
-            run.end(index)
-            on_end(index)
-    return run.interrupted
+
+    def scored(run: Recipe, play: Callable[..., Score], index: int, *rest: Any) -> Score:
+        score = play(index, *rest)
+        on_score(run, index, score)
+        return score
+
+    def unmeasured(run: Recipe, *_: Any) -> Iterator[Recipe]:
+        for name in ("play", "grade"):
+            setattr(run, name, partial(scored, run, getattr(run, name)))
+        yield run
+        interrupted.append(run.interrupted)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("codea1_env.configuration.arguments.parse_arguments", lambda *_, **__: arguments)
+        patch.setattr("codea1_env.training.recipe.base_model", lambda *_: base)
+        patch.setattr("codea1_env.training.recipe._measured", unmeasured)
+        runpy.run_path(str(ROOT / script))["main"]()
+    return interrupted == [True]
 
 
 def finished_run(**how: Any) -> Any:
@@ -181,7 +158,7 @@ def assert_resumes(base: Path, directory: Path, *, rounds: int, engine: str = "l
     else:
         how |= {"preset": dataclasses.replace(how.get("preset", TINY), arenas=arenas), "engine": engine}
         with pytest.raises(ZeroDivisionError, match="the round's own"):
-            play_duel(parts, base, rounds=rounds, on_score=fail_in_round(rounds), **how)
+            play_duel(parts, base, rounds=rounds, on_score=in_round(rounds, fail), **how)
     play_duel(parts, base, rounds=rounds, resume=True, **how)
     starts = yaml.safe_load((parts / "config.yaml").read_text())["starts"]
     assert [start["rounds_done"] for start in starts] == [0, rounds - 1], "it goes on, and does not begin again"
@@ -204,14 +181,18 @@ def learn(policy: Policy, batch: Batch) -> None:
         policy.step()
 
 
-def fail_in_round(bad: int) -> Callable[[Recipe, int, Score], None]:
-    """For `on_score`: round `bad`, counted from 1, fails before it is learnt from."""
+def in_round(number: int, *what: Callable[[Any, Any], object]) -> Callable[[Recipe, int, Score], None]:
+    """For `on_score`: what happens in a round, counted from 1, before it is learnt from: `what(run, score)`."""
 
-    def fail(run: Recipe, index: int, score: Score) -> None:
-        if index + 1 == bad:
-            raise ZeroDivisionError("the round's own")
+    def on_score(run: Recipe, index: int, score: Score) -> None:
+        for each in what if index + 1 == number else ():
+            each(run, score)
 
-    return fail
+    return on_score
+
+
+def fail(run: Recipe, score: Score) -> None:
+    raise ZeroDivisionError("the round's own")
 
 
 def tiny(preset: Preset = TINY, /, **sections: Any) -> Preset:
@@ -241,9 +222,8 @@ def distance(one: Path, other: Path) -> float:
 
 
 def records(directory: Path, kind: str, seat: str = "") -> list[dict[str, Any]]:
-    lines = (directory / "metrics.jsonl").read_text().splitlines()
-    found = [json.loads(line) for line in lines]
-    return sorted((r for r in found if r["kind"] == kind and r["seat"] == seat), key=lambda r: r["round"])
+    found = [record for record in read_metrics(directory) if (record["kind"], record["seat"]) == (kind, seat)]
+    return sorted(found, key=lambda record: record["round"])
 
 
 def without_seconds(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -270,8 +250,14 @@ def assert_same_runs(one: Path, other: Path) -> None:
 
 def logged_names(directory: Path) -> set[tuple[str, str, str]]:
     """(kind, seat, name) of every measure that a run logged, seconds included."""
-    lines = [json.loads(line) for line in (directory / "metrics.jsonl").read_text().splitlines()]
-    return {(line["kind"], line["seat"], name) for line in lines for name in line.keys() - {"kind", "seat", "round"}}
+    of_all = {"kind", "seat", "round"}
+    return {(line["kind"], line["seat"], name) for line in read_metrics(directory) for name in line.keys() - of_all}
+
+
+def param_groups(checkpoint: Path) -> list[dict[str, Any]]:
+    """Of the optimizer that either trainer saved."""
+    states = [torch.load(file, weights_only=True) for file in checkpoint.glob("*.pt")]
+    return [group for state in states for group in state.get("optimizer", state).get("param_groups", ())]
 
 
 def last_checkpoint(directory: Path) -> Path:

@@ -27,13 +27,11 @@ from codea1_env.configuration.presets import Preset, load_preset
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.players.templates import begun
 from codea1_env.training import advantages
-from codea1_env.training.loop import Recipe
 from codea1_env.training.losses import LossBatch, own_loss, value_of
 from codea1_env.training.policies import trl_policy
 from codea1_env.training.policies.arguments import grpo_arguments
 from codea1_env.training.policies.trl_policy import PRIVATE, OwnStreams, SeatTrainer, TrlPolicy, adapter_config
 from codea1_env.training.process import prepare_process
-from codea1_env.training.round.rounds import Score
 from codea1_env.training.samples import Prompt, Row, RowLabel, Sample, SeatRun, token_offsets
 
 
@@ -54,15 +52,18 @@ def pay(completion_ids: Sequence[Sequence[int]], **_: Any) -> list[float]:
     ("scale", "updates", "rank"), [("batch", 2, 0), ("none", 1, 0), pytest.param("group", 1, 4, marks=NEEDS_PEFT)]
 )
 def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: int, base: Path, tmp_path: Path) -> None:
-    """A stock trainer with TRL's `scale_rewards`: its own sampling, advantages, loss, optimizer and schedule."""
+    """A stock trainer with TRL's `scale_rewards`: its own adapters, sampling, advantages, loss, optimizer and schedule,
+    and, where there is one update, its own way with what is cut off."""
     prepare_process()
-    parts = preset(algorithm={"scale": scale}, rounds=3, round={"updates": updates}, lora={"rank": rank})
+    masked, sections = {"mask_truncated_completions": updates == 1}, {"round": {"updates": updates}}
+    parts = preset(grpo=masked, algorithm={"scale": scale}, rounds=3, lora={"rank": rank}, **sections)
     shape = parts.round
     run, tokenizer = SeatRun(parts, base, tmp_path / "coder", 3), AutoTokenizer.from_pretrained(base)
     texts = [f"Write a function that adds {number}." for number in range(3 * shape.questions)]
 
     arguments, questions = grpo_arguments(run, seat_rows(parts, "coder")), Dataset.from_dict({"prompt": texts})
     arguments.scale_rewards, arguments.save_strategy, arguments.logging_strategy = scale, "no", "no"
+    arguments.mask_truncated_completions, arguments.seed = updates == 1, 3
     set_seed(3)
     how = {"processing_class": tokenizer, "peft_config": adapter_config(parts.lora)}
     stock = GRPOTrainer(str(base), pay, arguments, questions, **how)
@@ -75,6 +76,7 @@ def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: i
         asked = texts[index * shape.questions : (index + 1) * shape.questions]
         prompts = [Prompt(tuple(tokenizer(text)["input_ids"]), begun([])) for text in asked]
         drawn = driven.sample(prompts, shape.programs)
+        ends = {sample.tokens[-1] == tokenizer.eos_token_id for group in drawn for sample in group}
         runs.learn(driven, [
             Row(sample, reward, RowLabel(text, text, "coder"))
             for text, group in zip(asked, drawn, strict=True)
@@ -83,39 +85,7 @@ def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: i
     pairs = list(zip(stock.model.parameters(), driven._trainer.model.parameters(), strict=True))
     assert all(torch.equal(one, other) for one, other in pairs)
     assert not all(torch.equal(one, other) for one, other in zip(before, stock.model.parameters(), strict=True))
-
-
-@NEEDS_PEFT
-def test_the_seed_decides_how_adapters_begin(base: Path, tmp_path: Path) -> None:
-    """Whatever the process drew before, as another seat's trainer does."""
-    prepare_process()
-    parts = preset(lora={"rank": 4})
-
-    def begun_with(seed: int) -> list[Any]:
-        torch.randn(1 + seed)
-        model = TrlPolicy(SeatRun(parts, base, tmp_path / "coder", seed))._trainer.model
-        return [each for name, each in model.named_parameters() if "lora_A" in name]
-
-    first, again, other = (begun_with(seed) for seed in (0, 0, 1))
-    assert first
-    assert all(torch.equal(one, two) for one, two in zip(first, again, strict=True))
-    assert not any(torch.equal(one, two) for one, two in zip(first, other, strict=True))
-
-
-@pytest.mark.parametrize("masked", [False, True])
-def test_what_is_cut_off_leaves_the_loss_where_trls_key_says_so(masked: bool, base: Path, tmp_path: Path) -> None:
-    """`mask_truncated_completions`; the packed trainer: tests/test_training_packed.py."""
-    prepare_process()
-    parts = preset(grpo={"mask_truncated_completions": masked})
-    policy, shape = TrlPolicy(SeatRun(parts, base, tmp_path / "coder", 3)), parts.round
-    count, ends = shape.questions * shape.programs, (9, policy.tokenizer.eos_token_id)
-    policy.begin(0)
-    labels = [RowLabel(f"{place // shape.programs}", "q", "coder") for place in range(count)]
-    samples = [Sample((5, 6), (7, 8, ends[place % 2]), "") for place in range(count)]
-    batch = [Row(samples[place], float(place % 3), labels[place]) for place in range(count)]
-    parts_of = [part for update in policy.updates(batch, policy.advantages(batch)) for part in update]
-    counted = sorted(int(row.sum()) for part in parts_of for row in part["completion_mask"])
-    assert counted == sorted([0 if masked else 3, 3] * (count // 2))
+    assert ends == {True, False}, "nothing is cut off, or everything"
 
 
 def test_the_private_methods_of_trl_that_are_used_are_listed_and_there() -> None:
@@ -128,25 +98,12 @@ def test_the_private_methods_of_trl_that_are_used_are_listed_and_there() -> None
     assert used == set(PRIVATE)
 
 
-def test_the_estimator_runs_for_the_defaults_too_and_a_loss_of_ones_own_is_all_that_is_learnt_from(
-    own: Callable[..., dict[str, Any]], base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is changed in `advantages.py` changes what is learnt: without advantages only the KL term is left."""
-    runs.play_duel(tmp_path / "loss", base, rounds=1, preset=preset(algorithm=own(loss_type="nothing")))
-    monkeypatch.setattr(advantages.Grpo, "advantages", lambda self, rewards, rows: torch.zeros_like(rewards))
-    runs.play_duel(tmp_path / "estimator", base, rounds=1, preset=preset())
-    for final in tmp_path.glob("*/*/final"):
-        assert runs.same_weights(final, base)
-    assert len([*tmp_path.glob("*/*/final")]) == 4
-
-
 OWN = """
 def dapo(batch):
     ratio, limits = (batch.logps - batch.old_logps).exp(), batch.arguments
     clipped = ratio.clamp(1 - limits.epsilon, 1 + limits.epsilon_high)
     gain = (ratio.clamp(max=limits.delta) * batch.advantages).minimum(clipped * batch.advantages)
     return ((limits.beta * batch.kl - gain) * batch.mask).sum() / batch.tokens
-def nothing(batch): return 0.0 * batch.logps.sum()
 def nan(batch): return batch.logps.sum() * float("nan")
 """
 
@@ -240,21 +197,22 @@ def moments(checkpoint: Path) -> list[Any]:
     return [(place, name, state[place][name].tolist()) for place in state for name in state[place]]
 
 
-def test_a_program_without_a_score_is_left_out_of_the_loss(base: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    """Every second program has no score: half of the rows are masked; the loss is a mean over the others' tokens."""
-    seen: list[Any] = []
-    compute = SeatTrainer._compute_loss
-    monkeypatch.setattr(SeatTrainer, "_compute_loss", lambda *given: [seen.append(given[2]), compute(*given)][1])
-
-    def halved(run: Recipe, index: int, score: Score) -> Score:
-        rows = [dataclasses.replace(row, reward=None) if i % 2 else row for i, row in enumerate(score.batches[0])]
-        return dataclasses.replace(score, batches=(rows, *score.batches[1:]))
-
-    runs.play_duel(tmp_path / "run", base, rounds=1, preset=preset(), on_score=halved)
-    batch, _ = seen  # the coder's comes first
-    left_out = (batch["tool_mask"] == 0).all(dim=1)
-    assert left_out.sum() == len(left_out) / 2 == 4
-    assert batch["num_items_in_batch"] == batch["completion_mask"][~left_out].sum()
+def test_it_learns_by_the_advantages_that_it_is_given_and_from_nothing_without_a_score(base, tmp_path: Path) -> None:
+    """Every second row has no score, and is masked: the loss is a mean over the others' tokens."""
+    prepare_process()
+    policy = TrlPolicy(SeatRun(preset(), base, tmp_path / "coder", 3))
+    policy.begin(0)
+    batch = [
+        Row(Sample((5, 6), (9, *[8] * place), ""), None if place % 2 else float(place), RowLabel("g", "q", "coder"))
+        for place in range(seat_rows(preset(), "coder").learnt)
+    ]
+    told = dataclasses.replace(policy.advantages(batch), rows=torch.arange(len(batch)) / 8)
+    ((part,),) = policy.updates(batch, told)
+    places = part["completion_mask"].sum(dim=1) - 1  # shuffled
+    assert torch.equal(part["advantages"], places / 8)
+    learnt = part["tool_mask"] * part["completion_mask"]
+    assert torch.equal(learnt.sum(dim=1), (places + 1) * (places % 2 == 0))
+    assert part["num_items_in_batch"] == learnt.sum()
 
 
 def test_the_papers_presets_take_vllms_samples_as_own(default, base: Path, tmp_path: Path, monkeypatch: Any) -> None:
@@ -295,8 +253,7 @@ def test_offsets_of_tokens_cover_the_text_as_it_is_decoded(base: Path) -> None:
     assert offsets == [(0, 1), (1, 1), (1, 2), (2, 2), (2, 2), (2, 3), (3, 4)]
 
 
-def test_adapters_are_made_where_asked_for_and_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert adapter_config(LoraPreset()) is None
+def test_adapters_name_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)  # an import of it fails
     with pytest.raises(ImportError, match=r"lora.rank above 0\) need the extra `lora`: pip install"):
         adapter_config(LoraPreset(rank=4))
@@ -311,31 +268,19 @@ def draws(streams: OwnStreams, count: int) -> list[tuple[float, float, float]]:
         return [draw() for _ in range(count)]
 
 
-def test_a_policy_draws_the_same_whenever_others_draw() -> None:
-    alone = draws(OwnStreams(11), 6)
-    one, other = OwnStreams(11), OwnStreams(22)
-    mixed, others = [], []
-    for count in (1, 3, 2):
-        mixed += draws(one, count)
-        others += draws(other, 2)
-        draw()  # the caller's own
-    assert mixed == alone
-    assert others == draws(OwnStreams(22), 6) != alone
-    assert len({*alone, *others}) == 12
-
-
 @pytest.mark.parametrize("fails", [False, True])
-def test_the_callers_streams_come_back_and_a_policy_goes_on_whatever_happened(fails: bool) -> None:
-    found, streams = dict[str, list[Any]](), OwnStreams(11)
+def test_a_policy_draws_the_same_whenever_others_draw_and_leaves_the_callers_streams(fails: bool) -> None:
+    one, other, found = OwnStreams(11), OwnStreams(22), dict[str, list[Any]]()
     for name in ("alone", "beside"):
         for seed in (random.seed, np.random.seed, torch.manual_seed):
             seed(5)
         found[name] = [draw()]
         if name == "beside":
-            with contextlib.suppress(LookupError), streams.active():
+            with contextlib.suppress(LookupError), one.active():
                 first = draw()
                 if fails:
                     raise LookupError
+            others = draws(other, 3)
         found[name].append(draw())
     assert found["beside"] == found["alone"]
-    assert [first, *draws(streams, 1)] == draws(OwnStreams(11), 2)
+    assert [first, *draws(one, 2)] == draws(OwnStreams(11), 3) != others == draws(OwnStreams(22), 3)

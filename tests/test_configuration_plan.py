@@ -147,15 +147,19 @@ def test_the_plan_counts_the_room_that_the_engine_takes(monkeypatch: pytest.Monk
     assert len(engine._cache) == shape.layers * 2 * slots * shape.key_heads * positions * shape.head
 
 
+def configuration(shape: ModelShape) -> dict[str, Any]:
+    """As such a model's config.json has it."""
+    renamed = {"layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads"}
+    renamed |= {"key_value_heads": "num_key_value_heads", "vocabulary": "vocab_size", "tied": "tie_word_embeddings"}
+    return {name: getattr(shape, own) for own, name in (renamed | {"feed_forward": "intermediate_size"}).items()}
+
+
 def test_the_page_on_gpus_has_the_plan_that_is_printed(tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     page = (ROOT / "docs" / "cluster.md").read_text()
     (command,) = re.findall(r"^    python agents/train_grpo.py (.* --dry-run)$", page, re.MULTILINE)
     (shown,) = re.findall(r"<!-- 1.5b: begin -->\n```text\n(.*?)```\n<!-- 1.5b: end -->", page, re.DOTALL)
     (tmp_path / "qwen-1.5b").mkdir()
-    sizes = {  # those of the published model, whose head was made a table of its own
-        "hidden_size": 1536, "num_hidden_layers": 28, "num_attention_heads": 12, "num_key_value_heads": 2,
-        "intermediate_size": 8960, "vocab_size": 151_936, "tie_word_embeddings": False,
-    }  # fmt: skip
+    sizes = configuration(dataclasses.replace(KNOWN["Qwen/Qwen2.5-Coder-1.5B-Instruct"], tied=False))  # the head apart
     (tmp_path / "qwen-1.5b" / "config.json").write_text(json.dumps({**sizes, "model_type": "qwen2"}))
     (tmp_path / "qwen-1.5b" / "chat_template.jinja").write_text("of an instruct model")
     monkeypatch.chdir(tmp_path)
@@ -191,11 +195,8 @@ def test_weights_are_counted_as_published_and_sizes_read_from_a_saved_models_con
     published = {"0.5B": 494_032_768, "1.5B": 1_543_714_304, "3B": 3_085_938_688, "7B": 7_615_616_512}
     for size, weights in published.items():
         assert KNOWN[f"Qwen/Qwen2.5-Coder-{size}-Instruct"].parameters == weights
-    seven, renamed = KNOWN["Qwen/Qwen2.5-Coder-7B-Instruct"], {"layers": "num_hidden_layers", "hidden": "hidden_size"}
-    renamed |= {"heads": "num_attention_heads", "key_value_heads": "num_key_value_heads", "vocabulary": "vocab_size"}
-    renamed |= {"feed_forward": "intermediate_size", "tied": "tie_word_embeddings"}
-    saved = {name: getattr(seven, own) for own, name in renamed.items()}
-    (tmp_path / "config.json").write_text(json.dumps(saved))
+    seven = KNOWN["Qwen/Qwen2.5-Coder-7B-Instruct"]
+    (tmp_path / "config.json").write_text(json.dumps(configuration(seven)))
     assert shape_of(PretrainedModel(str(tmp_path))) == seven
     (tmp_path / "config.json").write_text("{}")
     for nowhere in (str(tmp_path), "some/model"):

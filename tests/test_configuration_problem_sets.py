@@ -34,31 +34,26 @@ def test_the_miniature_family_is_drawn_by_the_seed_but_for_the_held_out_problems
     assert len(one.held_out) == 3
 
 
-def test_problems_that_cannot_serve_are_left_out_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    bare, untested = problem(2, reference_solution=None), problem(3, golden_tests=())
-    preset = from_files(tmp_path, [problem(1), bare, untested, problem(4)], [problem(9, hidden_tests=()), problem(8)])
+def test_problems_that_cannot_serve_are_left_out_and_counted_and_what_one_needs_depends_on_the_oracle(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def names(preset: Preset, **how: bool) -> tuple[list[str], list[str]]:
+        sets = load_problem_sets(preset, 0, **how)
+        return [p.problem_id for p in sets.train], [p.problem_id for p in sets.held_out]
+
+    train = [problem(2, reference_solution=None), problem(3, golden_tests=()), *map(problem, (1, 4, 5))]
+    held_out = [problem(9, hidden_tests=()), problem(8), problem(7)]
+    preset = from_files(tmp_path, train, held_out)
     with caplog.at_level(logging.WARNING):
-        sets = load_problem_sets(preset, 0)
-    assert [p.problem_id for p in sets.train] == ["p1", "p3", "p4"]
-    assert [p.problem_id for p in sets.held_out] == ["p8"]
-    assert "1 of 4 problems are left out: without a reference solution" in caplog.text
-    assert "1 of 2 problems are left out: without hidden tests" in caplog.text
-    golden = load_problem_sets(preset, 0, golden_tests=True)
-    assert [p.problem_id for p in golden.train] == ["p1", "p2", "p4"], "the baseline needs no reference"
-
-
-def test_what_a_problem_needs_depends_on_the_oracle_and_a_limit_counts_those_that_can_be_used(tmp_path: Path) -> None:
-    unsolved, untested = problem(2, reference_solution=None), problem(3, golden_tests=())
-    preset = from_files(tmp_path, [problem(1), unsolved, untested], [problem(8)])
-    kept = {"reference": "p1 p3", "golden": "p1 p2", "majority": "p1 p2 p3", "dual": "p1 p2 p3"}
-    for oracle, names in kept.items():
+        assert names(preset) == (["p3", "p1", "p4", "p5"], ["p8", "p7"])
+    assert "1 of 5 problems are left out: without a reference solution" in caplog.text
+    assert "1 of 3 problems are left out: without hidden tests" in caplog.text
+    assert names(preset, golden_tests=True)[0] == ["p2", "p1", "p4", "p5"], "the baseline needs no reference"
+    for oracle, first in {"reference": "p3", "golden": "p2", "majority": "p2 p3", "dual": "p2 p3"}.items():
         judged = dataclasses.replace(preset, reward=dataclasses.replace(preset.reward, oracle=oracle))
-        assert [p.problem_id for p in load_problem_sets(judged, 0).train] == names.split()
-    train = [problem(1, reference_solution=None), *(problem(number) for number in (2, 3, 4))]
-    preset = from_files(tmp_path, train, [problem(8), problem(9)], limit=2, held_out_limit=1)
-    sets = load_problem_sets(preset, 0)
-    assert [p.problem_id for p in sets.train] == ["p2", "p3"]
-    assert [p.problem_id for p in sets.held_out] == ["p8"]
+        assert names(judged)[0] == [*first.split(), "p1", "p4", "p5"]
+    limits = {"limit": 2, "held_out_limit": 1}  # of those that can be used
+    assert names(from_files(tmp_path, train, held_out, **limits)) == (["p3", "p1"], ["p8"])
 
 
 def test_too_few_problems_and_files_that_hold_none_are_refused(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import gc
 import json
 import shutil
-import struct
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ pytest.importorskip("transformers")
 import peft
 import tiny_chat_model
 import torch
+from gguf_files import write_header
 from tiny_language_models import SHAPES, random_model
 
 import codea1_env
@@ -720,16 +720,9 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_refused(saved: Path) -> 
 
 def gguf(file: Path, family: str, *, template: bool, scaling: str = "", tensor: str = "") -> Path:
     """The beginning of such a file: with rotary positions scaled so, and with a tensor."""
-
-    def text(words: str) -> bytes:
-        return struct.pack("<Q", len(words)) + words.encode()
-
-    keys = [("general.architecture", family)] + ([("tokenizer.chat_template", "{{ x }}")] if template else [])
-    keys += [(f"{family}.rope.scaling.type", scaling)] if scaling else []
-    body = b"".join(text(key) + struct.pack("<I", 8) + text(value) for key, value in keys)
-    body += text(tensor) + struct.pack("<IQIQ", 1, 4, 0, 0) if tensor else b""
-    file.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, bool(tensor), len(keys)) + body)
-    return file
+    keys = {"general.architecture": family} | ({"tokenizer.chat_template": "{{ x }}"} if template else {})
+    keys |= {f"{family}.rope.scaling.type": scaling} if scaling else {}
+    return write_header(file, keys, {tensor: [4]} if tensor else {})
 
 
 PLACES = {

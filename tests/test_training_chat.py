@@ -18,7 +18,6 @@ from codea1_env.players.prompts import find_prompts
 from codea1_env.players.templates import begun
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.training.models.chat import Prompter, chat_of, fitting, tokens_of
-from codea1_env.training.models.warm_start import base_model
 from codea1_env.training.policies.policy import Frozen
 from codea1_env.training.round.past_opponents import PastOpponents
 from codea1_env.training.round.rounds import ReadProgram
@@ -31,11 +30,6 @@ INSTRUCT = dataclasses.replace(MINI, model=PretrainedModel("somewhere"))
 BEGUN = dataclasses.replace(chat_of(INSTRUCT), prompts=find_prompts("begun"))
 HOW = SamplerSettings(8, 1.0, seed=0)
 ONE = "def f(xs): return 1"
-
-
-@pytest.fixture(scope="module")
-def base(bases: Path) -> Path:
-    return base_model(SMOKE, bases)
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +78,6 @@ def test_a_pretrained_model_is_asked_what_the_preset_says_and_the_run_records_th
     (tmp_path / "mine.yaml").unlink()
     assert preset_from_dict(recorded, MINI) == preset, "a run goes on with the words that it began with"
     assert "prompts" not in MINI.to_dict(), "a model built from nothing has its own"
-    for wrong, must in (
-        ({"prompts": {"coder": {"user": "Write it."}}}, r"coder.user must name \{question\}, got a"),
-        ({"prompts": "nosuch"}, "prompts must be one of begun, brief, codea1, evalplus"),
-        ({"algorithm": {"credit": "test"}, "prompts": "begun"}, r"algorithm.credit must be suite where prompts.tester"),
-    ):
-        with pytest.raises(ConfigurationError, match=must):
-            preset_from_dict(wrong, INSTRUCT)
 
 
 def test_an_answer_that_was_begun_is_read_whole_and_learnt_without_its_beginning(tokenizer: Any) -> None:

@@ -84,18 +84,6 @@ def test_a_finished_run_is_carried_further_and_the_example_plays_it(finished: An
     assert all(name in printed for name in ("coder's reward", "hidden tests passed"))
 
 
-def test_self_play_trains_one_model_and_measures_it_in_both_roles(here: Callable[..., str], tmp_path: Path) -> None:
-    here("baselines/self_play.py", "--preset", "smoke", "--rounds", "1", "--output", str(tmp_path / "run"))
-    assert (measured(tmp_path / "run"), trained(tmp_path / "run")) == ({"coder", "tester"}, ["player"])
-
-
-def trained(output: Path) -> list[str]:
-    """The seats that have left anything."""
-    seats = [each for each in ("coder", "tester", "player") if (output / each).exists()]
-    assert seats == [path.parts[-3] for path in output.glob("*/final/model.safetensors")]
-    return seats
-
-
 def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(here: Any, tmp_path: Path) -> None:
     """The golden tests' under another name."""
     text, mine, output = (ROOT / "baselines/golden_tests.py").read_text(), tmp_path / "mine.py", tmp_path / "run"
@@ -108,8 +96,9 @@ def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(here
     mine.write_text(text.replace('recipe="golden"', 'recipe="mine", like="golden"'))
     assert "the coder learns from golden tests" in here(str(mine), "--preset", "smoke", "--dry-run")
     printed = here(str(mine), "--preset", "smoke", "--rounds", "1", "--output", str(output))
-    assert ("tester" in printed, measured(output), trained(output)) == (False, {"coder"}, ["coder"])
-    assert not [*output.glob("duels/*.jsonl")]
+    assert ("tester" in printed, measured(output)) == (False, {"coder"})
+    assert [path.parts[-3] for path in output.glob("*/final/model.safetensors")] == ["coder"]
+    assert not [*output.glob("tester"), *output.glob("duels/*.jsonl")]
     for more in ([], ["--dry-run"]):
         said = here("baselines/golden_tests.py", "--resume", str(output), *more, status=2)
         assert "--resume must be the directory of a run of this recipe, golden, got" in said

@@ -14,7 +14,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training_runs import logged_names
 
-from codea1_env.configuration.arguments import RecipeArguments, parse_arguments
+from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.presets import SMOKE
 from codea1_env.training.run.run_dir import Run
 from codea1_env.training.run.trackers import DrivenTracker, Trackers
@@ -63,44 +63,29 @@ def test_a_board_without_room_is_an_error_of_the_run_and_no_traceback_of_a_threa
 
 
 @pytest.mark.filterwarnings("ignore:.*TENSORBOARD_LOGGING_DIR.*:FutureWarning")
-def test_transformers_callbacks_are_told_of_the_run(tmp_path: Path, monkeypatch: Any) -> None:
+def test_transformers_callbacks_are_told_of_numbers_and_one_that_fails_is_left_out(
+    tmp_path: Path, monkeypatch: Any, caplog: Any
+) -> None:
     """Of all that `report_to` may name, TensorBoard's callback is one that is always installed."""
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "driven"))
-    tracker = DrivenTracker("tensorboard", tmp_path, {"seed": 7})
-    tracker.log(3, {"round/coder_reward": 0.5})
-    tracker.close()
-    tracker.close()
+    trackers, driven = Trackers(("tensorboard",), tmp_path, {}, 0), DrivenTracker("tensorboard", tmp_path, {"seed": 7})
+    trackers._driven, told = [driven], list[dict[str, float]]()
+    trackers.log("round", 3, ROUND)
+    driven.close()
+    driven.close()
     (directory,) = {file.parent for file in (tmp_path / "driven").rglob("events*")}
     assert scalars(directory)["train/round/coder_reward"] == [(3, 0.5)]
 
-
-def test_no_tracker_gets_what_is_no_number_and_one_that_fails_is_left_out(tmp_path: Path, caplog: Any) -> None:
-    told = list[dict[str, float]]()
-
     def on_log(*_: Any, logs: dict[str, float], **__: Any) -> None:
         told.append(logs)
-        if len(told) == 2:
-            raise OSError("the line is cut")
+        raise OSError("the line is cut")
 
-    trackers, driven = Trackers(("tensorboard",), tmp_path, {}, 0), DrivenTracker("tensorboard", tmp_path, {})
-    driven.close()
     driven._is_up, driven._callback = True, SimpleNamespace(on_log=on_log)
-    trackers._driven = [driven]
-    for rounds in range(1, 4):
+    for rounds in (4, 5):
         trackers.log("round", rounds, ROUND)
-    assert told == [{"round/coder_reward": 0.5}] * 2, "none after the failure"
+    assert told == [{"round/coder_reward": 0.5}], "none after the failure"
     assert "failed, and the run continues without it: OSError('the line is cut')" in caplog.text
     trackers.close()
-
-
-def test_the_argument_and_the_configuration_reach_it(tmp_path: Path) -> None:
-    config = tmp_path / "mine.yaml"
-    config.write_text("report_to: []\n")
-    output = ["--output", str(tmp_path / "run"), "--preset", "smoke"]
-    board = ("tensorboard",)
-    told = {"": board, f"--config {config}": (), "--report-to none": (), "--report-to tensorboard": board}
-    for more, names in told.items():
-        assert parse_arguments("", [*output, *more.split()]).preset.report_to == names
 
 
 TESTS, OFFLINE = Path(__file__).parent, "from pathlib import Path; from test_training_trackers import log_a_run; "

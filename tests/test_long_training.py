@@ -10,7 +10,7 @@ import textwrap
 import time
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import DEFAULT, Mock
 
 import pytest
 
@@ -20,22 +20,17 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
 
 import study_cells  # noqa: E402  # after the path
-from test_study import FAKE, fake_arms, run  # noqa: E402
+from test_study import fake_arms, recipe, run  # noqa: E402
 
 from codea1_env.configuration.arguments import parse_arguments  # noqa: E402
 from codea1_env.errors import SandboxError  # noqa: E402
 from codea1_env.sandbox import LocalSandbox  # noqa: E402
 from codea1_env.training.run.run_dir import Run  # noqa: E402
 
+__all__ = ["recipe"]
+
 TRAIN = [sys.executable, "agents/train_grpo.py"]
 SEATS = ("coder", "tester")
-
-
-@pytest.fixture
-def recipe(tmp_path: Path) -> str:
-    file = tmp_path / "fake.py"
-    file.write_text(textwrap.dedent(FAKE))
-    return str(file)
 
 
 def test_a_start_that_was_killed_before_it_wrote_anything_is_no_obstacle(tmp_path: Path) -> None:
@@ -100,7 +95,7 @@ def test_a_training_run_that_ends_at_any_stage_goes_on(how: str, stage: str, bas
 STUDY = """
     import sys, pathlib
     sys.path[:0] = [{root!r} + "/tests", {root!r} + "/experiments"]
-    from test_study import FAKE, fake_arms, run  # noqa: E402
+    from test_study import fake_arms
     from study_cells import plan, run_cells
     cells = plan(["smoke"], fake_arms({recipe!r}, endless=99, good=40), [0], {{}})
     run_cells(cells, pathlib.Path({output!r}), jobs=1, budget_s=600.0, show=lambda done, running: None, poll_s=0.02)
@@ -139,16 +134,9 @@ def test_a_study_without_room_for_a_file_ends_with_one_error_and_goes_on(
 ) -> None:
     """Each cell writes its configuration and its results; what a run has done is not done again."""
     cells = study_cells.plan(["smoke"], fake_arms(recipe, one=40, two=41), [0], {})
-    written, write = list[Any](), study_cells.write_whole
-
-    def full(path: Any, content: Any) -> None:
-        written.append(path)
-        if len(written) >= nth:
-            raise OSError(28, "No space left on device", str(path))
-        write(path, content)
-
+    effects = [DEFAULT] * (nth - 1) + [OSError(28, "No space left on device")] * 9
     with monkeypatch.context() as patch:
-        patch.setattr(study_cells, "write_whole", full)
+        patch.setattr(study_cells, "write_whole", Mock(wraps=study_cells.write_whole, side_effect=effects))
         ended = run(cells, tmp_path / "out", jobs=1)
     assert "No space left on device" in ended.stopped
     assert not ended.failures

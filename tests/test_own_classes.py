@@ -87,15 +87,24 @@ def test_the_examples_use_public_names_only(name: str) -> None:
             assert {alias.name for alias in node.names} <= set(codea1_env.__all__)
 
 
-def test_an_own_reward_is_paid_and_replayed(outside: Path, sandbox: Any) -> None:
-    score = played(sandbox, RewardConfig(suite_size=2, tester_reward="own_reward:Reward"))
-    assert suite_rewards(score) == REWARDS
-    # The coder is paid by its own suites as ever: `x + x` passes them; `x * x` fails 3 with the reference's value.
-    assert [code.reward for code in score.codes] == [1.0, 0.0, 0.0]
-    said = command("replay", "games.jsonl", "--tester-reward", "own_reward:Reward")
-    assert "1 matches played again, 0 with other rewards" in said
-    text = Path("games.jsonl").read_bytes().replace(b"own_reward:", b"own_other:")
-    shutil.copy("own_reward.py", "own_other.py")
+def test_rewards_of_ones_own_are_paid_and_replayed(outside: Path, sandbox: Any) -> None:
+    own: dict[str, Any] = {"coder_reward": "own_coder:AllOrNothing", "coder_reward_args": {"nothing": -1.0}}
+    as_without_it = [[0.5, 0.25], [0.5], []]
+    # By its own suites `x * x` passes nothing, for its stated 9 is corrected to 6; by all it passes 2 of 4 tests.
+    for config, programs, suites in (
+        ({"tester_reward": "own_reward:Reward"}, [1.0, 0.0, 0.0], REWARDS),
+        ({"coder_reward": "skill"}, [1.0, 0.5, 0.5], as_without_it),
+        (own | {"coder_tests": "union"}, [1.0, -1.0, -1.0], as_without_it),
+        (own, [1.0, -1.0, -1.0], as_without_it),
+    ):
+        score = played(sandbox, RewardConfig(suite_size=2, **config))
+        assert [code.reward for code in score.codes] == programs
+        assert suite_rewards(score) == suites
+        named = [f"--{part.replace('_', '-')}={path}" for part, path in config.items() if str(path).startswith("own_")]
+        assert "1 matches played again, 0 with other rewards" in command("replay", "games.jsonl", *named)
+    command("view", "games.jsonl", "-o", "page.html")
+    text = Path("games.jsonl").read_bytes().replace(b"own_coder:", b"own_other:")
+    shutil.copy("own_coder.py", "own_other.py")
     with pytest.raises(ConfigurationError, match="must be imported before"):
         list(replay(read_recording(text.splitlines()), sandbox))
     assert "own_other" not in sys.modules, "a recording alone makes no module be imported"
@@ -114,23 +123,6 @@ def test_the_command_takes_rewards_of_ones_own_into_every_process_and_records_th
     command("view", "out.jsonl", "-o", "page.html")
     for wrong in ('{"acusing": 1}', "[1]", "{"):
         assert len(scored(*both[:2], "--tester-reward-args", wrong, status=2).splitlines()) <= 3
-
-
-def test_a_coder_reward_of_ones_own_pays_programs_and_is_replayed(outside: Path, sandbox: Any) -> None:
-    own: dict[str, Any] = {"coder_reward": "own_coder:AllOrNothing", "coder_reward_args": {"nothing": -1.0}}
-    # By its own suites `x * x` passes nothing, for its stated 9 is corrected to 6; by all it passes 2 of 4 tests.
-    for config, rewards in (
-        ({"coder_reward": "skill"}, [1.0, 0.5, 0.5]),
-        (own | {"coder_tests": "union"}, [1.0, -1.0, -1.0]),
-        (own, [1.0, -1.0, -1.0]),
-    ):
-        score = played(sandbox, RewardConfig(suite_size=2, **config))
-        assert [code.reward for code in score.codes] == rewards
-        assert suite_rewards(score) == [[0.5, 0.25], [0.5], []]  # as without it
-        again = replay(read_recording(Path("games.jsonl").read_bytes().splitlines()), sandbox)
-        assert all(each.is_same for each in again)
-    assert "0 with other rewards" in command("replay", "games.jsonl", "--coder-reward", own["coder_reward"])
-    command("view", "games.jsonl", "-o", "page.html")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +257,7 @@ def test_an_own_error_is_no_fault_of_codea1(module: str, outside: Path) -> None:
 
 
 A, B, C = (codea1_env.TestCase(f"f({i})", str(i)) for i in range(3))
-RECENT = BookConfig(policy="own_book:Recent", capacity=2)
+RECENT = BookConfig(policy="own_book:Recent", policy_args={"visits": 3}, capacity=2)
 
 
 def test_a_policy_of_ones_own_decides_what_is_kept_and_its_book_round_trips_and_names_it(outside: Path) -> None:
@@ -276,7 +268,8 @@ def test_a_policy_of_ones_own_decides_what_is_kept_and_its_book_round_trips_and_
     assert (book.replay("p", 8), book.replay("p", 1)) == ((A, B), (A,))
     book.save("book.jsonl")
     header = json.loads(Path("book.jsonl").read_text().splitlines()[0])
-    assert header == {"schema": 1, "kind": "mistake_book", "policy": "own_book:Recent", "judge": VERSION}
+    named = {"policy": "own_book:Recent", "policy_args": {"visits": 3}}
+    assert header == {"schema": 1, "kind": "mistake_book", **named, "judge": VERSION}
     loaded = MistakeBook.load("book.jsonl", RECENT)
     assert loaded == book == book.copy()
     Path("other.jsonl").write_text(Path("book.jsonl").read_text().replace("own_book:", "own_third:"))
@@ -288,33 +281,22 @@ def test_a_policy_of_ones_own_decides_what_is_kept_and_its_book_round_trips_and_
     for each in (book, loaded):
         each.record("p", [], [C])  # room for two: B failed longest ago
         assert each.replay("p", 8) == (C, A)
+        for _ in range(3):
+            each.record("p", [], [])
+        assert each.replay("p", 8) == (C,)  # A failed four visits ago
     assert loaded == book
-    assert MistakeBook.load("book.jsonl").config.policy == "own_book:Recent"  # imported already
+    config = MistakeBook.load("book.jsonl").config  # imported already
+    assert (config.policy, config.policy_args) == tuple(named.values())
+    for wrong in ([1], 1, "x"):
+        Path("wrong.jsonl").write_text(json.dumps(header | {"policy_args": wrong}) + "\n")
+        with pytest.raises(BookFormatError, match="line 1: policy_args must be an object"):
+            MistakeBook.load("wrong.jsonl")
     with pytest.raises(BookFormatError, match="policy must be that of the configuration, 'counting', got 'own_book"):
         MistakeBook.load("book.jsonl", BookConfig())
     released = MistakeBook()
     released.record("p", [], [A, A, B])
     released.save("book.jsonl")
     assert MistakeBook.load("book.jsonl", RECENT).replay("p", 8) == (A, B), "a policy takes such a book over"
-
-
-def test_a_books_policy_takes_arguments_which_its_file_names(outside: Path) -> None:
-    config = BookConfig(policy="own_book:Recent", policy_args={"visits": 1}, capacity=2)
-    book = MistakeBook(config)
-    for failed in (A, B, C):
-        book.record("p", [], [failed])
-    assert book.replay("p", 8) == (C, B)  # A failed two visits ago
-    book.record("p", [], [])
-    assert book.replay("p", 8) == (C,)
-    book.save("book.jsonl")
-    header = json.loads(Path("book.jsonl").read_text().splitlines()[0])
-    assert (header["policy"], header["policy_args"]) == ("own_book:Recent", {"visits": 1})
-    assert MistakeBook.load("book.jsonl", config) == book
-    assert MistakeBook.load("book.jsonl").config.policy_args == {"visits": 1}  # imported already
-    for wrong in ([1], 1, "x"):
-        Path("wrong.jsonl").write_text(json.dumps(header | {"policy_args": wrong}) + "\n")
-        with pytest.raises(BookFormatError, match="line 1: policy_args must be an object"):
-            MistakeBook.load("wrong.jsonl")
 
 
 WRONG_POLICIES = """

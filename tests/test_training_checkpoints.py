@@ -305,10 +305,12 @@ def test_a_run_without_room_ends_in_one_line(what: str, tmp_path: Path, monkeypa
     assert len(said.splitlines()) == 1
 
 
-def test_a_second_new_run_in_a_directory_leaves_the_first_ones_results(tmp_path: Path) -> None:
-    """Both were given it while it was empty, and the first has ended since."""
+def test_a_second_new_run_in_a_directory_leaves_the_first_ones_results(tmp_path: Path, monkeypatch: Any) -> None:
+    """Both were given it while it was empty: while the first one runs, and when it has ended."""
+    monkeypatch.setattr(whole_files, "WAIT_S", 0.2)
     with a_run(tmp_path) as first:
         first.log("round", 1, {"score": 0.5})
+        is_refused("the run must not be in use by another process", tmp_path)
     before = everything(tmp_path)
     is_refused(r"must be a new or empty directory, got .*; to go on with it", tmp_path)
     assert everything(tmp_path) == before
@@ -380,14 +382,6 @@ def test_what_is_no_configuration_ends_a_resumed_run(edited: Any, must: str, tmp
     assert must in refused(tmp_path, capsys)
     if is_raw:  # where nothing has looked at it before
         is_refused(re.escape(must), tmp_path, resume=True)
-
-
-def test_a_run_that_another_process_writes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_files, "WAIT_S", 0.2)
-    held = whole_files.RunLock(tmp_path, alone=False)
-    is_refused("the run must not be in use by another process", tmp_path)
-    held.release()
-    a_run(tmp_path).__exit__()
 
 
 def test_the_engine_of_a_resumed_run_is_its_own_unless_another_is_asked_for(tmp_path: Path) -> None:

@@ -49,26 +49,20 @@ def test_a_coder_is_measured_by_programs_that_pass_every_test(arena: Arena) -> N
     assert result.summary()["hidden_pass_rate"] == 1 / 4
 
 
-def test_a_tester_is_measured_on_mutants_by_hand(arena: Arena) -> None:
-    """K = 4. One suite: valid and killing on [], valid on [1, 2, 3, 4], wrong on [9], a repeat. The other: nothing."""
+def test_a_tester_is_measured_on_mutants_by_the_reference_whatever_it_was_trained_by(arena: Arena) -> None:
+    """K = 4. One suite: valid and killing on [], valid on [1, 2, 3, 4], wrong on [9], a repeat. The other: nothing.
+    One program has no majority, and the golden tests do not know these calls."""
     suite = "assert f([]) == 0\nassert f([1, 2, 3, 4]) == 4\nassert f([9]) == 5\nassert f([]) == 0"
     result = evaluate_tester(arena, [LENGTH, NO_MUTANT], scripted(suite, "?"), samples=2, mutants=3)
     expected = {"valid": 2 / 4 / 2, "kills": 1 / 4 / 2, "input_kills": 1 / 4 / 2, "all_valid": 0.0, "killed": 1 / 2}
     expected |= {"killed_by_any": 1.0, "empty_inputs": 2 / 4 / 2, "input_length": (0 + 4 + 1 + 0) / 4 / 2}
     assert {name: getattr(result, name) for name in expected} == {n: (pytest.approx(v),) for n, v in expected.items()}
-
-
-def test_a_tester_is_measured_by_the_reference_whatever_it_was_trained_by(arena: Arena) -> None:
-    """One program has no majority, and the golden tests do not know these calls."""
     wrong = evaluate_tester(arena, [LENGTH], scripted("assert f([]) == 3"), samples=1, mutants=1)
     assert (wrong.kills, wrong.input_kills, wrong.killed) == ((0.0,), (1 / 4,), (0.0,)), "a killing input only"
     assert evaluate_tester(arena, [LENGTH], scripted("assert f([1]) == 1"), 1, 1).killed == (0.0,), "it is valid only"
-    suite = "assert f([]) == 0\nassert f([1, 2, 3, 4]) == 4\nassert f([9]) == 5"
-    measured = evaluate_tester(arena, [LENGTH], scripted(suite), samples=1, mutants=1)
-    assert measured.valid == (2 / 4,)
     for oracle in ("golden", "majority", "dual"):
         arena.config = RewardConfig(suite_size=4, oracle=oracle, tester_reward="skill")
-        assert evaluate_tester(arena, [LENGTH], scripted(suite), samples=1, mutants=1) == measured
+        assert evaluate_tester(arena, [LENGTH, NO_MUTANT], scripted(suite, "?"), samples=2, mutants=3) == result
     evaluate_coder(arena, [LENGTH], scripted(NO_EMPTY), samples=1)
     assert len(arena.book) == 0, "evaluation leaves the Mistake Book alone"
 

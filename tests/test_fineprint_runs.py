@@ -81,6 +81,9 @@ def test_the_preset_is_the_baselines_too(recipe, few, model, tmp_path, monkeypat
     shown = run(f"baselines/{recipe}.py", few, model, tmp_path / "run", monkeypatch, capsys)
     assert "coder, by clause" in shown
     assert ("tester, by clause" in shown) == (recipe == "self_play")
+    rows = json.loads((tmp_path / "run" / "summary.json").read_text())["rows"]
+    roles = {"coder", "tester"} if recipe == "self_play" else {"coder"}
+    assert {row["name"].split(":")[0] for row in rows} == roles, "what is measured before and after"
 
 
 def test_no_warning_of_shared_words_comes_from_a_familys_own_split(

@@ -237,6 +237,7 @@ def test_what_an_own_engine_or_loss_must_not_do_is_told(base: Path, tmp_path: Pa
     for must, call in (
         (says, lambda: play("run", preset)),
         (says, lambda: sampler.coder([CoderRequest(problem)], 2)),
+        (r"must name a subclass of RolloutEngine, got", lambda: engine_of(own(rollouts="elsewhere").algorithm)),
         (r"must name a class that defines sample, got", lambda: engine_of(own(rollouts="Open").algorithm)),
         (r"two arguments, .*own_engine:Odd': missing .*'more'", lambda: engine_of(own(rollouts="Odd").algorithm)),
         (r"gradient to batch.logps, got one that does not depend", lambda: play("loss", own(loss_type="elsewhere"))),

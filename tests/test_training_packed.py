@@ -44,12 +44,12 @@ whole = runs.finished_run(rounds=1, preset=PRESET)
 @pytest.mark.parametrize("preset", [PRESET, runs.without_evaluations()], ids=["packed", "trl"])
 def test_a_resumed_run_has_its_schedule_and_the_rate_of_now(preset: Preset, base: Path, tmp_path: Path) -> None:
     """A rate that has fallen to 0 at the end of a run would make the next step one that learns nothing."""
-    for rounds, rate in ((1, 1e-2), (2, 1e-3)):
+    for rounds, rate in ((1, 1e-2), (3, 1e-3)):
         grpo = {"learning_rate": rate, "weight_decay": rate, "lr_scheduler_type": "linear", "warmup_steps": 0}
         runs.play_duel(tmp_path, base, rounds=rounds, preset=runs.tiny(preset, grpo=grpo), resume=rounds > 1)
     for seat in runs.SEATS:
         rates = [line["learning_rate"] for line in runs.records(tmp_path, "seat", seat)]
-        assert rates == pytest.approx([1e-2, 1 / 2 * 1e-3])
+        assert rates == pytest.approx([1e-2, 2 / 3 * 1e-3, 1 / 3 * 1e-3])
         assert runs.param_groups(runs.last_checkpoint(tmp_path / seat))[0]["weight_decay"] == 1e-3
 
 

@@ -40,7 +40,6 @@ def preset(weight_decay: float = 0.0, grpo: Any = {}, **sections: Any) -> Preset
 
 
 default = runs.finished_run(rounds=1, preset=preset())
-"""A round of the default algorithm."""
 
 
 def pay(completion_ids: Sequence[Sequence[int]], **_: Any) -> list[float]:
@@ -55,8 +54,8 @@ def test_rounds_have_the_bits_of_trls_own_loop(scale: str, updates: int, rank: i
     """A stock trainer with TRL's `scale_rewards`: its own adapters, sampling, advantages, loss, optimizer and schedule,
     and, where there is one update, its own way with what is cut off."""
     prepare_process()
-    masked, sections = {"mask_truncated_completions": updates == 1}, {"round": {"updates": updates}}
-    parts = preset(grpo=masked, algorithm={"scale": scale}, rounds=3, lora={"rank": rank}, **sections)
+    masked = {"mask_truncated_completions": updates == 1}
+    parts = preset(grpo=masked, algorithm={"scale": scale}, rounds=3, round={"updates": updates}, lora={"rank": rank})
     shape = parts.round
     run, tokenizer = SeatRun(parts, base, tmp_path / "coder", 3), AutoTokenizer.from_pretrained(base)
     texts = [f"Write a function that adds {number}." for number in range(3 * shape.questions)]

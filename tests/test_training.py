@@ -28,7 +28,6 @@ BOTH_TRAINERS = pytest.mark.parametrize("trainer", [QUIET, ON_ONE_BASE], ids=["t
 
 
 duel = runs.finished_run(rounds=4)
-"""What the tests below look at."""
 
 
 def test_a_run_leaves_its_configuration_its_book_and_the_scores_and_times_of_every_round(duel: Path) -> None:

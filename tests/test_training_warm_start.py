@@ -11,7 +11,7 @@ import torch
 from training_runs import TINY, same_weights
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from codea1_env.configuration.model_sections import WarmStartPreset, shape_of
+from codea1_env.configuration.model_sections import shape_of
 from codea1_env.configuration.presets import MINI, load_preset, preset_from_dict
 from codea1_env.language_models.directories import default_cache
 from codea1_env.problems.families.miniature import miniature_compositions
@@ -21,7 +21,8 @@ from codea1_env.training.models.tiny import build_model, build_tokenizer, coder_
 from codea1_env.training.models.warm_start import base_model
 
 CORPUS = list(examples(MINI, 400))
-FEW_STEPS = dataclasses.replace(TINY, warm_start=WarmStartPreset(steps=3, examples_per_step=4, problems=20))
+FEW = {"steps": 3, "examples_per_step": 4, "problems": 20}
+FEW_STEPS = preset_from_dict({"warm_start": FEW}, TINY)
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +109,7 @@ def test_the_cache_is_keyed_by_what_makes_a_model(saved: Path, of_bands: Path, t
 
 
 BANDS = load_preset("bands")
-FEW = {"warm_start": {"steps": 3, "copy_steps": 2, "examples_per_step": 4, "problems": 20}}
-FEW_BAND_STEPS = preset_from_dict(FEW, BANDS)
+FEW_BAND_STEPS = preset_from_dict({"warm_start": FEW | {"copy_steps": 2}}, BANDS)
 
 
 @pytest.fixture(scope="module")

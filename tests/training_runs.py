@@ -23,6 +23,7 @@ from codea1_env.configuration.model_sections import WarmStartPreset
 from codea1_env.configuration.presets import SMOKE, Preset, preset_from_dict
 from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.records.metrics_file import read_metrics
+from codea1_env.training import recipe as around
 from codea1_env.training.loop import Recipe
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.round.rounds import Score
@@ -96,7 +97,8 @@ def recipes_here(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(subprocess, "Popen", started)
 
 
-RECIPES = {("player",): ("baselines/self_play.py", "self-play"), ("coder",): ("baselines/golden_tests.py", "golden")}
+RECIPES = {"player": ("baselines/self_play.py", "self-play"), "coder": ("baselines/golden_tests.py", "golden")}
+"""By the last of their seats."""
 
 
 def play_duel(
@@ -113,9 +115,10 @@ def play_duel(
 ) -> bool:
     """Runs agents/train_grpo.py, or the recipe of a player or of a coder alone, without the evaluations before and
     after. True if it was interrupted. `on_score`: told of each round before it is learnt from."""
-    script, recipe = RECIPES.get(tuple(seats), ("agents/train_grpo.py", "code_a1"))
-    preset, interrupted = dataclasses.replace(preset, rounds=rounds, seats=seats if len(seats) > 2 else SEATS), []
+    script, recipe = RECIPES.get(seats[-1], ("agents/train_grpo.py", "code_a1"))
+    preset = dataclasses.replace(preset, rounds=rounds, seats=tuple(seats) if len(seats) > 2 else SEATS)
     arguments = RecipeArguments(preset, directory, 0, resume, engine, recipe=recipe, address=address)
+    interrupted, opened = list[bool](), around.open_sandbox
 
     def scored(run: Recipe, play: Callable[..., Score], index: int, *rest: Any) -> Score:
         score = play(index, *rest)
@@ -130,8 +133,9 @@ def play_duel(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("codea1_env.configuration.arguments.parse_arguments", lambda *_, **__: arguments)
-        patch.setattr("codea1_env.training.recipe.base_model", lambda *_: base)
-        patch.setattr("codea1_env.training.recipe._measured", unmeasured)
+        patch.setattr(around, "open_sandbox", lambda workers: opened(workers=1))  # which begins sooner
+        patch.setattr(around, "base_model", lambda *_: base)
+        patch.setattr(around, "_measured", unmeasured)
         runpy.run_path(str(ROOT / script))["main"]()
     return interrupted == [True]
 

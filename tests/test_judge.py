@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
 from codea1_env.errors import SandboxError, UnusableReference
 from codea1_env.judging.judge import Expectation, Judge, StatedTest, Trial
 from codea1_env.judging.oracle import ReferenceValue
-from codea1_env.judging.schedule import with_imports
+from codea1_env.judging.raised import raised_outcome
+from codea1_env.judging.schedule import turn, with_imports
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import RETURNED, read_case
 from codea1_env.reading.test_case import TestCase
@@ -141,16 +143,31 @@ def test_the_reference_answers_each_call(judge: Judge) -> None:
     assert reference_values(judge, reference, [call(x) for x in (3, 0, 1, 2)]) == [
         ReferenceValue(b"3"),
         ReferenceValue(b"", "opaque"),
-        ReferenceValue(b"", "KeyError"),
+        ReferenceValue(b"", "KeyError", b'{"t":[["KeyError","LookupError","Exception","BaseException"],""]}'),
         ReferenceValue(b'{"s":[2]}'),
     ]
 
 
+FORGED = [
+    b"", b"nul", b"\xff", b"NaN", b"1e999", b"[" * 400_000, b"9" * 9000, b'{ "o":"x"}', b'{"d":[[]]}', b'{"t":1}',
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "forged",
-    [b"", b"nul", b"\xff", b"NaN", b"1e999", b"[" * 400_000, b"9" * 9000, b'{ "o":"x"}', b'{"d":[[]]}', b'{"t":1}'],
+    [*FORGED, b'{"t":[[1,{}],"x"]}', b'{"t":[["ValueError"],[]]}', b'{"d":[["raises","ValueError"]]}'],
     ids=lambda forged: repr(forged[:12]),
 )
+@pytest.mark.parametrize("raises", [(), ("ValueError",)])
+def test_what_a_program_forges_of_an_exception_is_no_exception(judge: Judge, forged: bytes, raises: Any) -> None:
+    program = f"import values\nvalues.encode = lambda value, room: {forged!r}\ndef f(x):\n    raise ValueError\n"
+    problem = Problem("p", "q", "f", raises=raises)
+    result = judge.run([turn(problem, program, [call(1)])])[0]
+    kind = OutcomeKind.VALUE if raises and forged.startswith(b'{"d":[["raises"') else OutcomeKind.ERROR
+    assert raised_outcome(problem, result.outcomes[0], ["ValueError"]).kind is kind
+
+
+@pytest.mark.parametrize("forged", FORGED, ids=lambda forged: repr(forged[:12]))
 def test_what_a_reference_forges_is_no_value_and_breaks_nothing(judge: Judge, forged: bytes) -> None:
     reference = f"import values\nvalues.encode = lambda value, room: {forged!r}\ndef f(x):\n    return x\n"
     assert reference_values(judge, reference, [call(1)]) == [ReferenceValue(b"", "opaque")]

@@ -24,7 +24,7 @@ from codea1_env.sandbox.protocol import Outcome, OutcomeKind
 NOTHING_RAISED = "<no such exception>"
 
 
-class _Raised(NamedTuple):
+class _Told(NamedTuple):
     kinds: list[str]
     """Names of its classes, its own first."""
     message: str | None
@@ -61,7 +61,7 @@ def raised_reference(problem: Problem, reference: ReferenceValue, names: Collect
     return ReferenceValue(raised.encoded(names))
 
 
-def _of(problem: Problem, said: bytes, *, is_error: bool) -> _Raised | None:
+def _of(problem: Problem, said: bytes, *, is_error: bool) -> _Told | None:
     """What a process says of an exception; None where it is no such thing."""
     try:
         tree = json.loads(said) if said else None
@@ -69,10 +69,10 @@ def _of(problem: Problem, said: bytes, *, is_error: bool) -> _Raised | None:
         return None
     match tree:
         case {"t": [[*kinds], str(message)]} if is_error:
-            return _Raised([kind for kind in kinds if isinstance(kind, str)], message)
+            return _Told([kind for kind in kinds if isinstance(kind, str)], message)
         case {"d": [["raises", str(name)], *more]} if not is_error and problem.raises:
             kind = getattr(builtins, name, None)
             kinds = [each.__name__ for each in kind.__mro__] if isinstance(kind, type) else [name]
             text = more[0][1] if more and isinstance(more[0], list) and len(more[0]) == 2 else None
-            return _Raised(kinds, text if isinstance(text, str) else None)
+            return _Told(kinds, text if isinstance(text, str) else None)
     return None

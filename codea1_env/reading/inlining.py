@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from codea1_env.reading.grammar import MAX_DEPTH, MAX_SOURCE
 from codea1_env.reading.pure_expressions import CODE, Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps, size_of, steps_of
-from codea1_env.sandbox.inside.scope import CODE_BUILTINS, CODE_NAMES, SHORT
+from codea1_env.sandbox.inside.scope import CODE_BUILTINS, CODE_NAMES, LOOKED_NAMES, SHORT
 
 MAX_INLINED = 1 << 19
 """Size of all that is inlined in one suite; an expression's size is near its length in characters."""
@@ -31,7 +31,8 @@ CHANGING = frozenset(
 """Methods that change their list, dict, set or deque."""
 _VIEWS = frozenset(("items", "keys", "values"))
 _LOOKING = CODE_BUILTINS - {"next"} | {"print"}
-"""Functions that change nothing that they are given; as many tests do that are read with what calls them."""
+_LOOKING |= {name.rpartition(".")[2] for names in LOOKED_NAMES.values() for name in names}
+"""Functions and methods that change nothing that they are given."""
 _GIVEN = "()"
 """Stands for a method: the object is given to a function, or entered."""
 _WORD = re.compile(r"[^\W\d]\w*")

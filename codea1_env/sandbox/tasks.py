@@ -275,11 +275,17 @@ def _are_same(task: Task, company: _SharedProcess, records: list[CandidateRecord
         return False
     for place, record in zip(company.again, answers, strict=True):
         outcome = task.outcomes[place]
-        error = _text(record.payload) if record.kind == "E" else ""
-        value = record.payload if record.kind == "V" else b""
-        if (_OUTCOMES[record.kind], value, error) != (outcome.kind, outcome.value, outcome.error):
+        if (_OUTCOMES[record.kind], *_told(record)) != (outcome.kind, outcome.value, outcome.error):
             return False
     return True
+
+
+def _told(record: CandidateRecord) -> tuple[bytes, str]:
+    """The `value` and the `error` of an outcome."""
+    if record.kind == "E":
+        name, _, said = record.payload.partition(b"\n")
+        return said[:MOST_TOLD], _text(name)
+    return record.payload if record.kind == "V" else b"", ""
 
 
 def _part(task: Task, company: _SharedProcess) -> None:
@@ -316,12 +322,9 @@ def _absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Ou
         tried = kind is not OutcomeKind.TIMEOUT or record.cpu_ns > limit_ns
         used_ns = max(least_ns, min(loading_ns + record.cpu_ns, cpu_ns))
         loading_ns = 0
-        value, error = record.payload if kind is OutcomeKind.VALUE else b"", ""
-        if len(value) > task.job.limits.value_bytes:  # only an honest process has seen to that itself
-            value = _TOO_LARGE
-        if kind is OutcomeKind.ERROR:
-            name, _, value = record.payload.partition(b"\n")
-            error, value = _text(name), value[:MOST_TOLD]
+        value, error = (b"", "") if is_late else _told(record)
+        if kind is OutcomeKind.VALUE and len(value) > task.job.limits.value_bytes:
+            value = _TOO_LARGE  # only an honest process has seen to that itself
         task.outcomes.append(Outcome(kind, value, error, tried, used_ns))
     full = any(record.kind == "F" for record in results)
     if taken < task.handed_over and not (full and taken):

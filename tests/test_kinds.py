@@ -490,6 +490,7 @@ def test_a_problem_of_every_kind_is_played_in_both_seats_at_the_terminal(
 
 
 ROOT = "def root(x):\n    if x < 0:\n        raise ValueError(f'{x} is negative')\n    return x ** 0.5\n"
+OWN_ROOT = f"class Own(ValueError):\n    pass\n{ROOT.replace('ValueError', 'Own')}"
 ROOTS = Problem(
     "root", "Q", "root", ROOT, (TestCase("root(-1)", "{'raises': 'ValueError', 'message': '-1 is negative'}"),),
     raises=("ValueError(message)", "Own", "SystemExit", "KeyboardInterrupt"),
@@ -538,6 +539,7 @@ def test_an_exception_is_an_answer_where_the_problem_says_so(
         ({}, ("kept", "wrong_relation", "raises", "kept")),
         ({"raises": ("ValueError",)}, ("wrong_relation", "wrong_relation", "raises", "kept")),  # its text is no answer
         ({"raises": ("KeyError",)}, ("raises", "raises", "raises", "raises")),
+        ({"raises": ("Own",), "reference_solution": OWN_ROOT}, ("wrong_relation", "wrong_relation", "raises", "kept")),
         ({"raises": ()}, ("kept", "wrong_relation", "raises", "kept")),  # a `raise` of the reference says it
         ({"raises": (), "question": "TypeError for a text"}, ("kept", "wrong_relation", "kept", "kept")),
         ({"raises": (), "reference_solution": "def root(x):\n    return abs(x) ** 0.5\n"}, 4 * ("raises",)),

@@ -71,8 +71,8 @@ def _of(problem: Problem, said: bytes, *, is_error: bool) -> _Told | None:
         case {"t": [[*kinds], str(message)]} if is_error:
             return _Told([kind for kind in kinds if isinstance(kind, str)], message)
         case {"d": [["raises", str(name)], *more]} if not is_error and problem.raises:
-            kind = getattr(builtins, name, None)
-            kinds = [each.__name__ for each in kind.__mro__] if isinstance(kind, type) else [name]
+            kind = getattr(builtins, name, Exception)  # a class of the program's own derives from that
+            kinds = [name, *(each.__name__ for each in getattr(kind, "__mro__", ()))]
             text = more[0][1] if more and isinstance(more[0], list) and len(more[0]) == 2 else None
             return _Told(kinds, text if isinstance(text, str) else None)
     return None

@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codea1_env.extras import for_script
+from codea1_env.sandbox import places
 from codea1_env.terminal import Parser
 
 with for_script("dev"):
@@ -195,7 +196,7 @@ def kill_parent(scoring: Scoring, what: str, dice: random.Random, row: Row) -> N
 
 def _is_pool_worker(process: psutil.Process) -> bool:
     try:
-        return "spawn_main" in " ".join(process.cmdline())
+        return f"from {places.__name__} import" in " ".join(process.cmdline())
     except psutil.NoSuchProcess:
         return False
 

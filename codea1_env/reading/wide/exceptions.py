@@ -1,4 +1,4 @@
-"""Tests that expect an exception -> a condition about what a call raises, which the program is asked for (RAISED).
+"""Tests that expect an exception -> a condition about what a call raises (RAISED; `judging/raised.py`).
 
     with pytest.raises(ValueError, match="low"): f(-1)    raised(f(-1), "ValueError")["raises"] == "ValueError" and
                                                               "low" in raised(f(-1), "ValueError")["message"]

@@ -285,6 +285,7 @@ NO_ROOM: dict[str, tuple[Callable[[Path], Any], tuple[str, str]]] = {
     "a file for a folder": (lambda path: a_run(Path(__file__) / "run"), UNWRITABLE),
     "text": (lambda path: write_whole(path / "text", " " * (1 << 18)), FULL),
     "torch": (lambda path: torch.save(torch.zeros(1 << 16), path / "saved.pt"), FULL),
+    "torch's end": (lambda path: torch.save(torch.zeros((1 << 14) - 200), path / "saved.pt"), FULL),
     "safetensors": (lambda path: save_file({"weight": torch.zeros(1 << 16)}, path / "model.safetensors"), FULL),
 }
 

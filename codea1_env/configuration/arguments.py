@@ -48,7 +48,7 @@ DEFAULT_PRESET = "mini"
 ENGINES = ("local", "ray")
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 """What a system says where nothing more can be written."""
-FULL_WORDS = ("No space left on device", "File too large", "PytorchStreamWriter failed", "unexpected pos")
+FULL_WORDS = ("No space left on device", "File too large", "PytorchStreamWriter failed", "unexpected pos", "iostream")
 """The same from safetensors and torch, whose errors have no number."""
 
 

@@ -23,9 +23,10 @@ pytestmark = [
 
 
 @pytest.fixture(autouse=True)
-def _one_thread() -> Any:
+def _one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     import torch
 
+    monkeypatch.setenv("SB3_LOGDIR", str(tmp_path))  # or it leaves a folder of logs for each learner
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield

@@ -39,6 +39,9 @@ LISTS = {
     "fences below items": "Two.\n\n10. Base:\n    ```python\n    assert f(1) == 1\n    ```\n"
     "11. Another:\n    ```\n    assert f(2) == 2\n    ```",
     "behind a program": "```python\ndef f(x):\n    return x\n```\nTests:\n1. assert f(1) == 1\n2. `assert f(2) == 2`",
+    "texts": '["assert f(1) == 1", "assert f(2) == 2"]',
+    "texts over lines": "[\n    'assert f(1) == 1',\n    'assert f(2) == 2',\n]\n",
+    "texts with a name, in a fence": "Here:\n```python\ntest_list = ['assert f(1) == 1', 'assert f(2) == 2']\n```",
     "a list and plain lines": "assert f(1) == 1\n2. assert f(2) == 2",
 }  # fmt: skip
 
@@ -96,6 +99,21 @@ def test_every_mark_of_a_list_may_stand_before_every_other(
 )
 def test_what_may_not_run_or_is_said_of_an_assert_is_no_item(line: str) -> None:
     assert claims(f"This is broken (\n{line}\nassert f(2) == 2\n", "strict") == ["f(2) == 2"]
+
+
+@pytest.mark.parametrize("fidelity", BOTH)
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = 1\ny = ['assert f(1) == 1']",
+        "['assert f(1) == 1', 2]",
+        "['assert f(1) == 1'][0]",
+        "g(['assert f(1) == 1'])",
+        "[f'assert f({1}) == 1']",
+    ],
+)
+def test_texts_that_are_not_the_whole_answer_are_no_tests(code: str, fidelity: Fidelity) -> None:
+    assert claims(code, fidelity) == []
 
 
 def test_paper_fidelity_reads_no_list() -> None:

@@ -2,8 +2,9 @@
 
     1. assert f(1) == 2        - `assert f(1) == 2`: the base case        Test 1: assert f(1) == 2
 
-and doctests as asserts: `>>> f(1)` above `2` is `assert f(1) == 2`, a `Traceback` is `pytest.raises`. Where the text
-below is none that Python writes a literal as, it is compared with `repr`; what is below nothing stays a statement.
+and a list of texts, `["assert f(1) == 2", "assert f(2) == 3"]`, as MBPP keeps tests; and doctests as asserts:
+`>>> f(1)` above `2` is `assert f(1) == 2`, a `Traceback` is `pytest.raises`. Where the text below is none that Python
+writes a literal as, it is compared with `repr`; what is below nothing stays a statement.
 
 For text that is no Python as a whole. A line that is changed is none either: before an assert, Python has nothing on
 its line but blanks, a semicolon, or a block's first words and their colon. What stands under an item, indented, loses
@@ -17,7 +18,7 @@ import keyword
 import re
 from collections.abc import Iterator, Sequence
 
-from codea1_env.reading.parsing import unindented
+from codea1_env.reading.parsing import Unparsable, parse, unindented
 
 _MARK = (
     r"(?:[-*+\u2022\u2023\u00b7\u2013\u2014\u25e6][ \t]+|>{1,3}[ \t]*|\[[ xX]\][ \t]+"
@@ -63,6 +64,21 @@ def _read_below(lines: Sequence[str], start: int, indent: int, level: int, read:
         has_assert = "assert" in below or _LEAD.match(lines[start - 1])
         read.append(asserts_of_items(unindented(below), level + 1) if has_assert else below)
     return end
+
+
+def asserts_of_texts(code: str) -> str:
+    """The texts of a list, where the code is that and nothing else; else the code itself."""
+    if "assert" not in code or not code.rstrip().endswith("]"):
+        return code
+    try:
+        body = parse(code).body
+    except Unparsable:
+        return code
+    match body:
+        case [ast.Expr(value=ast.List(elts=[_, *_] as parts)) | ast.Assign(value=ast.List(elts=[_, *_] as parts))]:
+            texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+            return "\n".join(texts) if len(texts) == len(parts) else code
+    return code
 
 
 def leads_to_assert(text: str, start: int, place: int) -> bool:

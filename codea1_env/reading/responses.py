@@ -27,7 +27,7 @@ from codea1_env.reading.answers import (
 )
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import SuiteNames
-from codea1_env.reading.items import asserts_of_items
+from codea1_env.reading.items import asserts_of_items, asserts_of_texts
 from codea1_env.reading.parsing import MAX_CHARACTERS, SourceText, Unparsable, end_line, fragments, parse, unindented
 from codea1_env.reading.programs.reach import joined
 from codea1_env.reading.programs.trimming import trimmed_program
@@ -128,7 +128,7 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
         return released_suite(response, entry_point)
     answer = TrimmedAnswer.of(response)
     ranges = answer.suite_ranges()
-    code = "\n".join(map(trimmed, answer.blocks())) if ranges else answer.text
+    code = asserts_of_texts("\n".join(map(trimmed, answer.blocks())) if ranges else answer.text)
     reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
     if len(code) > MAX_CHARACTERS:
         reader.unread[Ignored.TOO_LONG] += 1

@@ -58,7 +58,7 @@ test_spans.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test
 
 def _statement_at(text: str, source: str, regions: Iterable[tuple[int, int]], cursor: int) -> Span | None:
     """Where a statement with this text stands, in one of the regions and not before the cursor: at the beginning of a
-    line, as an item of a list (`items.py`) or behind a semicolon."""
+    line, as an item of a list (`items.py`), behind a semicolon or as a text."""
     lines = r"\n[^\S\n]*+".join(re.escape(line.lstrip(" \t")) for line in source.split("\n"))
     for start, end in regions:
         begin = max(start, cursor)
@@ -66,7 +66,7 @@ def _statement_at(text: str, source: str, regions: Iterable[tuple[int, int]], cu
             place = found.start()
             before = _last_not_blank(text, begin, place)
             # The code of an answer may begin within a line.
-            if before in (";", "\n") or (not before and (begin == start or _is_line_start(text, begin))):
+            if before in (";", "\n", '"', "'") or (not before and (begin == start or _is_line_start(text, begin))):
                 return Span(place, found.end())
             line_start = text.rfind("\n", begin, place) + 1 or begin
             if _is_line_start(text, line_start) and leads_to_assert(text, line_start, place):

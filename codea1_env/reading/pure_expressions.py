@@ -124,46 +124,68 @@ def known_name(node: ast.AST) -> str:
     return ""
 
 
-def check_pure(node: ast.AST, entry_point: str, bound: Bound, room: int, names: frozenset[str] = NAMES) -> None:
+def check_pure(
+    node: ast.AST, entry_point: str, bound: Bound, room: int, names: frozenset[str] = NAMES, *, is_code: bool = False
+) -> None:
     """Raises Rejected unless the expression is pure and at most `room` levels deep. `bound`: the names of every
-    comprehension around it; `names`: of modules, that it may use."""
-    kind = type(node)
+    comprehension around it; `names`: of modules, that it may use. `is_code`: it is code, which may name builtins, and
+    hold lambdas whose parameters are plain."""
     if room < 0:
         raise Rejected(Reason.TOO_DEEP)
+    kind, is_looking = type(node), is_code and names is LOOKED
+    inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
     if type(node) is ast.Constant:
         if node.value is Ellipsis and _TYPES not in names:
             raise Rejected(Reason.OTHER_EXPRESSION)
         if type(node.value) is int and node.value.bit_length() > _MAX_INT_BITS:
             raise Rejected(Reason.TOO_LARGE)
+    elif type(node) is ast.Name:
+        _check_name(node, entry_point, bound, names, is_code)
+    elif type(node) is ast.Attribute and _is_value(known_name(node), names, is_code):
         return
-    if type(node) is ast.Attribute and _is_value(known_name(node), names):
-        return
-    if type(node) is ast.Name:
-        if node.id == entry_point and not _is_bound(node.id, bound):
-            raise Rejected(Reason.ENTRY_POINT_AGAIN)
-        if not _is_bound(node.id, bound) and not (_TYPES in names and node.id in SINGLE):
+    elif is_looking and isinstance(node, ast.Attribute | ast.Starred):
+        if type(node) is ast.Attribute and node.attr.startswith("_"):
+            raise Rejected(Reason.ATTRIBUTE)
+    elif is_code and type(node) is ast.Lambda:
+        own = frozenset(parameter.arg for parameter in parameters_of(node.args))
+        if any(name.startswith("__") or name == entry_point for name in own):
             raise Rejected(Reason.FORBIDDEN_NAME)
-        return
-    if type(node) is ast.Call:
-        inner = _call_arguments(node, entry_point, bound, names)
-    elif type(node) is ast.ListComp or type(node) is ast.SetComp or type(node) is ast.DictComp:
-        bound = (*bound, _targets(node.generators, entry_point))
-        inner = [part for clause in node.generators for part in (clause.iter, *clause.ifs)]
-        inner += [node.key, node.value] if type(node) is ast.DictComp else [node.elt]  # type: ignore[union-attr]
-    elif type(node) is ast.Dict:
-        if None in node.keys:
+        for default in (*node.args.defaults, *filter(None, node.args.kw_defaults)):
+            check_pure(default, entry_point, bound, room - 1, names, is_code=True)
+        bound = (*bound, own)
+    elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp) or (is_code and type(node) is ast.GeneratorExp):
+        bound = (*bound, _targets(node.generators, entry_point, 3 if is_looking else 1))
+        inner = [*(part for clause in node.generators for part in (clause.iter, *clause.ifs)), *inner]
+    elif type(node) is ast.Call:
+        inner = _call_arguments(node, entry_point, bound, names, is_code)
+    elif type(node) is ast.Dict or type(node) is ast.Compare:
+        if type(node) is ast.Dict and None in node.keys:
             raise Rejected(Reason.STARRED)
-        inner = [*node.keys, *node.values]  # type: ignore[list-item]  # no None: just checked
-    elif type(node) is ast.Compare:
-        if any(type(operator) is ast.Is or type(operator) is ast.IsNot for operator in node.ops):
-            raise Rejected(Reason.OPERATOR)  # identity is no property of data
-        inner = [node.left, *node.comparators]
-    elif (names and (kind is ast.JoinedStr or kind is ast.FormattedValue)) or kind in _PLAIN:
-        inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-    else:
+        if type(node) is ast.Compare and not _compares_values(node, is_code):
+            raise Rejected(Reason.OPERATOR)
+    elif names and (kind is ast.JoinedStr or kind is ast.FormattedValue):
+        is_code = False
+    elif kind not in _PLAIN:
         raise Rejected(_NAMED.get(kind, Reason.OTHER_EXPRESSION))
     for part in inner:
-        check_pure(part, entry_point, bound, room - 1, names)
+        check_pure(part, entry_point, bound, room - 1, names, is_code=is_code)
+
+
+def parameters_of(given: ast.arguments) -> list[ast.arg]:
+    """All that a function names, in order."""
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+
+
+def _check_name(node: ast.Name, entry_point: str, bound: Bound, names: frozenset[str], is_code: bool) -> None:
+    if _is_bound(node.id, bound):
+        return
+    if node.id == entry_point:
+        raise Rejected(Reason.ENTRY_POINT_AGAIN)
+    kind = getattr(builtins, node.id, None) if is_code else None
+    is_exception = isinstance(kind, type) and issubclass(kind, Exception)
+    is_of_code = is_code and (node.id in CODE_BUILTINS or known_name(node) in names or is_exception)
+    if not is_of_code and not (not is_code and _TYPES in names and node.id in SINGLE):
+        raise Rejected(Reason.FORBIDDEN_NAME)
 
 
 def _is_bound(name: str, bound: Bound) -> bool:
@@ -171,7 +193,7 @@ def _is_bound(name: str, bound: Bound) -> bool:
 
 
 def _call_arguments(
-    node: ast.Call, entry_point: str, bound: Bound, known: frozenset[str], *, is_code: bool = False
+    node: ast.Call, entry_point: str, bound: Bound, known: frozenset[str], is_code: bool
 ) -> list[ast.expr]:
     """The arguments of a call of a harmless builtin or of one of the `known` names. Raises Rejected for any other."""
     dotted = known_name(node.func)
@@ -185,8 +207,8 @@ def _call_arguments(
     if (dotted in known or dotted == "datetime") and known and not _is_bound(root, bound) and root != entry_point:
         pass
     elif is_method and known:
-        check = check_code if is_code else check_pure
-        check(node.func.value, entry_point, bound, MAX_CODE, known)  # type: ignore[attr-defined]  # an Attribute
+        owner = node.func.value  # type: ignore[attr-defined]  # of an Attribute
+        check_pure(owner, entry_point, bound, MAX_CODE, known, is_code=is_code)
     elif type(node.func) is not ast.Name:
         raise Rejected(_NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
     elif node.func.id not in (CODE_BUILTINS if is_code else STATED if known else BUILTINS) or _is_bound(
@@ -234,10 +256,10 @@ _RESHAPING = frozenset(("reshape", "astype"))
 """Methods of numpy's arrays in a pure expression."""
 
 
-def _is_value(dotted: str, names: frozenset[str]) -> bool:
+def _is_value(dotted: str, names: frozenset[str], is_code: bool) -> bool:
     """Whether a name stands for a value, or for a type of numpy's items; in code, any may."""
     is_type = dotted.startswith("numpy.") and dotted[-1].isdigit()
-    return dotted in names and (dotted in CONSTANTS or is_type or names is CODE)
+    return dotted in names and (dotted in CONSTANTS or is_type or is_code or names is CODE)
 
 
 _MAKERS = frozenset("functools.partial functools.cmp_to_key operator.itemgetter iter map filter".split())
@@ -253,74 +275,13 @@ def check_code_argument(node: ast.AST, entry_point: str, room: int) -> None:
 
 
 def check_code(node: ast.AST, entry_point: str, bound: Bound, room: int, names: frozenset[str] = CODE) -> None:
-    """Likewise, of what stands in code: names of builtins and of `names`, lambdas whose parameters are plain, and what
-    a pure expression may be of these."""
-    if room < 0:
-        raise Rejected(Reason.TOO_DEEP)
-    inner: list[ast.expr] = []
-    if type(node) is ast.Lambda:
-        given = node.args
-        parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
-        own = frozenset(parameter.arg for parameter in parameters)
-        if any(name.startswith("__") or name == entry_point for name in own):
-            raise Rejected(Reason.FORBIDDEN_NAME)
-        for default in (*given.defaults, *filter(None, given.kw_defaults)):
-            check_code(default, entry_point, bound, room - 1, names)
-        check_code(node.body, entry_point, (*bound, own), room - 1, names)
-    elif type(node) is ast.Name and not _is_bound(node.id, bound):
-        if node.id == entry_point:
-            raise Rejected(Reason.ENTRY_POINT_AGAIN)
-        if node.id not in CODE_BUILTINS and known_name(node) not in names and not _is_exception(node.id):
-            raise Rejected(Reason.FORBIDDEN_NAME)
-    elif type(node) is ast.Attribute and known_name(node) in names and not _is_bound(_root(node), bound):
-        return
-    elif names is LOOKED and isinstance(node, ast.Attribute | ast.Starred):
-        if type(node) is ast.Attribute and node.attr.startswith("_"):
-            raise Rejected(Reason.ATTRIBUTE)
-        inner = [node.value]
-    elif isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
-        bound = _clauses(node.generators, entry_point, bound, room, names)
-        inner = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-    elif type(node) is ast.Call:
-        inner = _call_arguments(node, entry_point, bound, names, is_code=True)
-    elif type(node) is ast.Compare or type(node) is ast.Dict or type(node) in _PLAIN:
-        if type(node) is ast.Dict and None in node.keys:
-            raise Rejected(Reason.STARRED)
-        if type(node) is ast.Compare and not _compares_values(node):
-            raise Rejected(Reason.OPERATOR)
-        inner = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-    else:
-        check_pure(node, entry_point, bound, room, names)
-    for part in inner:
-        check_code(part, entry_point, bound, room - 1, names)
+    """Likewise, of what stands in code."""
+    check_pure(node, entry_point, bound, room, names, is_code=True)
 
 
-def _root(node: ast.expr) -> str:
-    """The name that an attribute begins with."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _compares_values(node: ast.Compare) -> bool:
-    """Identity is asked of None, True and False alone."""
+def _compares_values(node: ast.Compare, is_code: bool) -> bool:
+    """Identity is no property of data; in code it is asked of None, True and False."""
     return all(
-        type(operator) not in (ast.Is, ast.IsNot) or type(getattr(side, "value", 0)) in (bool, type(None))
+        type(operator) not in (ast.Is, ast.IsNot) or (is_code and type(getattr(side, "value", 0)) in (bool, type(None)))
         for operator, side in zip(node.ops, node.comparators, strict=True)
     )
-
-
-def _clauses(
-    generators: list[ast.comprehension], entry_point: str, bound: Bound, room: int, names: frozenset[str]
-) -> Bound:
-    """The names around the element of a comprehension, whose other parts are checked."""
-    bound = (*bound, _targets(generators, entry_point, 3 if names is LOOKED else 1))
-    for clause in generators:
-        for part in (clause.iter, *clause.ifs):
-            check_code(part, entry_point, bound, room - 1, names)
-    return bound
-
-
-def _is_exception(name: str) -> bool:
-    kind = getattr(builtins, name, None)
-    return isinstance(kind, type) and issubclass(kind, Exception)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree, tree_source
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import Unparsable, copied, parse
 from codea1_env.reading.pure_expressions import (
     MAX_CODE,
     NAMES,
@@ -260,7 +260,7 @@ def _around(left: ast.Call, value: Pure | None, source: str, entry_point: str, m
     if not is_call(left, entry_point):
         tree = single_expression(text)  # a copy: nodes of remembered names are shared
         inner = _only_call(tree, entry_point)
-        around = _Hole(inner).visit(tree)
+        around = copied(tree, {id(inner): ast.Name(RETURNED, ast.Load())})
         check_pure(around, entry_point, (frozenset((RETURNED,)),), max_depth, NO_NAMES)
         look = ast.unparse(around)
     arguments = arguments_of(inner, entry_point, max_depth, stars=True)
@@ -290,16 +290,6 @@ def shallow_source(node: ast.expr, max_levels: int) -> str:
         return ast.unparse(node)
     except ValueError:  # an int of thousands of digits
         raise Rejected(Reason.TOO_LARGE) from None
-
-
-class _Hole(ast.NodeTransformer):
-    """Puts the name RETURNED in the place of one call."""
-
-    def __init__(self, call: ast.Call) -> None:
-        self._call = call
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        return ast.Name(RETURNED, ast.Load()) if node is self._call else self.generic_visit(node)
 
 
 def _only_call(left: ast.expr, entry_point: str) -> ast.Call:

@@ -14,8 +14,9 @@ import re
 import symtable
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 MAX_CHARACTERS = 1 << 18
 """Longest text that is parsed: a syntax tree takes some hundred times its text's memory."""
@@ -144,6 +145,29 @@ class _Hexadecimal(ast.NodeTransformer):
         if type(node.value) is int and node.value.bit_length() > _DECIMAL_BITS:
             return ast.copy_location(ast.Constant(_Hex(node.value)), node)
         return node
+
+
+_Node = TypeVar("_Node")
+_NOTHING: Mapping[int, ast.AST | None] = {}
+
+
+def copied(node: _Node, instead: Mapping[int, ast.AST | None] = _NOTHING) -> _Node:
+    """A copy of a tree, for nodes of remembered names are shared, and never changed. `instead`: what stands in it in
+    the place of others, by the identities of these."""
+    if not isinstance(node, ast.AST):
+        return node
+    if (other := instead.get(id(node))) is not None:
+        return other  # type: ignore[return-value]  # an expression
+    fields = {
+        name: [copied(each, instead) for each in value] if isinstance(value, list) else copied(value, instead)
+        for name, value in ast.iter_fields(node)
+    }
+    return type(node)(**fields)
+
+
+def names_in(*nodes: ast.AST) -> list[str]:
+    """The names that stand in trees, each as often as it does."""
+    return [each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)]
 
 
 def _is_too_deep(text: str) -> bool:

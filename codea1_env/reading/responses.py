@@ -28,7 +28,16 @@ from codea1_env.reading.answers import (
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_items, asserts_of_texts
-from codea1_env.reading.parsing import MAX_CHARACTERS, SourceText, Unparsable, end_line, fragments, parse, unindented
+from codea1_env.reading.parsing import (
+    MAX_CHARACTERS,
+    SourceText,
+    Unparsable,
+    end_line,
+    fragments,
+    names_in,
+    parse,
+    unindented,
+)
 from codea1_env.reading.programs.reach import joined
 from codea1_env.reading.programs.trimming import trimmed_program
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
@@ -326,9 +335,7 @@ def _kind(statement: ast.stmt) -> Ignored:
         return Ignored.FUNCTION
     if isinstance(statement, ast.ClassDef):
         return Ignored.CLASS
-    if isinstance(statement, ast.If) and "__name__" in {
-        name.id for name in ast.walk(statement.test) if isinstance(name, ast.Name)
-    }:
+    if isinstance(statement, ast.If) and "__name__" in names_in(statement.test):
         return Ignored.MAIN_BLOCK
     if hasattr(statement, "body") or hasattr(statement, "cases"):
         return Ignored.BLOCK

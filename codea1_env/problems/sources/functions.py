@@ -37,7 +37,7 @@ from codea1_env.problems.sources.draft import (
 )
 from codea1_env.problems.sources.evalplus import HUMANEVALPLUS, entry_point_of, problem_id_of, script_of
 from codea1_env.problems.sources.pairs import Written
-from codea1_env.reading.parsing import source_of, unindented
+from codea1_env.reading.parsing import names_in, source_of, unindented
 from codea1_env.reading.test_case import TestCase
 
 
@@ -90,7 +90,7 @@ def _read_unleaked(row: Row, source: Source) -> Draft:
     module = tree_of(code, "the function")
     require_function(module, entry_point, "the code")
     is_listed = is_generator(functions_of(module)[entry_point])
-    used = {node.id for node in ast.walk(module) if isinstance(node, ast.Name)}
+    used = {*names_in(module)}
     assumed = tree_of("\n".join(line for name, line in _HARNESS.items() if name in used), "the harness's imports")
     arguments = source_of(functions_of(module)[entry_point].args)
     draft = source.draft(

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.reading.parsing import Unparsable, parse, parses
+from codea1_env.reading.parsing import Unparsable, names_in, parse, parses
 
 _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.Gt),
@@ -148,9 +148,7 @@ def _is_idle(node: ast.AST) -> bool:
     """Changing it changes nothing: a docstring, or what only the main script runs."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant)
-    return isinstance(node, ast.If) and any(
-        isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test)
-    )
+    return isinstance(node, ast.If) and "__name__" in names_in(node.test)
 
 
 def _own_changes(node: ast.AST, guarded: bool, endless: bool) -> Iterator[_Replacement]:

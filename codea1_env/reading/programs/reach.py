@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from symtable import SymbolTable
 
 from codea1_env.reading.inlining import CHANGING
-from codea1_env.reading.parsing import SourceText, Unparsable, end_line, normalised, parse, scopes_of
+from codea1_env.reading.parsing import SourceText, Unparsable, end_line, names_in, normalised, parse, scopes_of
 
 _BUILTINS = frozenset(vars(builtins)) | {"__name__", "__file__", "__doc__"}
 _SETTINGS = frozenset(("getcontext", "seed", "set_int_max_str_digits", "setrecursionlimit"))
@@ -57,8 +57,7 @@ def _with_registered(pieces: list[Piece]) -> list[Piece]:
 
     def told(node: ast.stmt) -> list[Piece]:
         asked = [*getattr(node, "bases", ()), *getattr(node, "decorator_list", ())]
-        names = [each.id for top in asked for each in ast.walk(top) if isinstance(each, ast.Name)]
-        return [defined[name] for name in names if name in defined]
+        return [defined[name] for name in names_in(*asked) if name in defined]
 
     def changed(piece: Piece) -> Piece:
         names = [{each.node.name, *each.needs} for each in told(piece.node)]  # type: ignore[attr-defined]
@@ -74,7 +73,7 @@ def _piece(text: str, node: ast.stmt) -> Piece:
     bound = {each.get_name() for each in symbols if each.is_assigned() or each.is_imported()}
     used = {each.get_name() for each in symbols if each.is_referenced()} | {name for name, _ in inner}
     if isinstance(node, ast.For):  # a loop has its own
-        used -= {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+        used -= {*names_in(node.target)}
     changed = () if isinstance(node, _DEFINITIONS) else _changed(node)
     return Piece(
         text, node, frozenset((*bound, *changed, *(name for name, is_bound in inner if is_bound))), frozenset(used)

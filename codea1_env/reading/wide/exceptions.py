@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from codea1_env.reading.grammar import RAISED
+from codea1_env.reading.parsing import names_in
 from codea1_env.reading.pure_expressions import Reason, Rejected
 
 RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
@@ -86,7 +87,7 @@ def tried(statement: ast.stmt) -> TryStatement | None:
     handler, body = statement.handlers[0], statement.body
     if handler.type is None or len(body) + len(statement.orelse) != 2:
         return None
-    caught = {each.id for each in ast.walk(handler.type) if isinstance(each, ast.Name)}
+    caught = {*names_in(handler.type)}
     fails_inside = len(body) == 2
     if not _fails(body[1] if fails_inside else statement.orelse[0]) or (fails_inside and caught & _CATCHING_FAILURES):
         return None

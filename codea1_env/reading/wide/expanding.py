@@ -14,6 +14,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from codea1_env.reading import grammar
+from codea1_env.reading.parsing import copied, names_in
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.displays import table
@@ -38,8 +39,7 @@ class Expanded(ast.NodeTransformer):
         may_be = any(isinstance(node, _SCOPES) or _is_map(node) for node in nodes)
         if not may_be or not grammar.mentions(condition, self._entry_point):
             return condition
-        copy: ast.expr = self.visit(copied(condition))
-        return copy
+        return self.visit(copied(condition))  # type: ignore[no-any-return]  # an expression stays one
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if questions.is_question(node, self._entry_point):
@@ -71,8 +71,8 @@ class Expanded(ast.NodeTransformer):
         """A display of what a comprehension makes of each row; itself where its rows are not known or need no call."""
         clause, made = node.generators[0], _made_of(node)
         inside = [*made, *clause.ifs]
-        names = {each.id for each in ast.walk(clause.target) if isinstance(each, ast.Name)}
-        calls = [call for each in inside for call in self._calls(each) if _names_one(call, names)]
+        names = {*names_in(clause.target)}
+        calls = [call for each in inside for call in self._calls(each) if names & {*names_in(call)}]
         if len(node.generators) > 1 or not calls or clause.is_async:
             return node
         rows = table(clause.iter, MAX_CALLS)
@@ -96,11 +96,12 @@ class Expanded(ast.NodeTransformer):
         values = [
             ast.Tuple([*row.values(), *(put(call, row) for call in calls)], ast.Load()) for row in rows
         ]  # fmt: skip
-        holes = _CallsNamed(dict(zip(map(ast.dump, calls), given, strict=True)))
-        clause.ifs = [holes.visit(each) for each in clause.ifs]
+        named = dict(zip(map(ast.dump, calls), given, strict=True))
+        instead = {id(call): ast.Name(named[ast.dump(call)], ast.Load()) for call in calls}
+        clause.ifs = [copied(each, instead) for each in clause.ifs]
         for field in ("elt", "key", "value"):
             if hasattr(node, field):
-                setattr(node, field, holes.visit(getattr(node, field)))
+                setattr(node, field, copied(getattr(node, field), instead))
         clause.target = ast.Tuple([ast.Name(name, ast.Store()) for name in (*names, *given)], ast.Store())
         clause.iter = ast.List([*values], ast.Load())
         return node
@@ -119,8 +120,7 @@ class Expanded(ast.NodeTransformer):
         more = (given.vararg, given.kwarg, *given.kwonlyargs, *given.defaults)
         if any(more) or call.keywords or len(names) != len(call.args) or any(map(_is_starred, call.args)):
             return None
-        free = {node.id for each in call.args for node in ast.walk(each) if isinstance(node, ast.Name)}
-        if _binds(function.body, {*names, *free}):
+        if _binds(function.body, {*names, *names_in(*call.args)}):
             return None
         body = put(function.body, dict(zip(names, call.args, strict=True)))
         self._steps.take(sum(1 for _ in ast.walk(body)))
@@ -206,57 +206,7 @@ def _binds(node: ast.AST, names: set[str]) -> bool:
     return False
 
 
-class _Put(ast.NodeTransformer):
-    def __init__(self, known: Mapping[str, ast.expr]) -> None:
-        self._known = known
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return self._known.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
-
-
 def put(node: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:
     """A copy with these names in place."""
-    copy: ast.expr = _Put(known).visit(copied(node))
-    return copy
-
-
-class _CallsNamed(ast.NodeTransformer):
-    """Puts names in the place of calls, by their dumps."""
-
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        name = self._names.get(ast.dump(node))
-        return self.generic_visit(node) if name is None else ast.Name(name, ast.Load())
-
-
-def _names_one(node: ast.AST, names: set[str]) -> bool:
-    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
-
-
-class Replaced(ast.NodeTransformer):
-    """A copy with expressions in the place of others, by the identities of these."""
-
-    def __init__(self, known: Mapping[int, ast.expr | None]) -> None:
-        self._known = known
-
-    def visit(self, node: ast.AST) -> ast.AST:
-        known = self._known.get(id(node))
-        if known is not None:
-            return known
-        fields = {
-            name: [self.visit(each) if isinstance(each, ast.AST) else each for each in value]
-            if isinstance(value, list)
-            else self.visit(value)
-            if isinstance(value, ast.AST)
-            else value
-            for name, value in ast.iter_fields(node)
-        }
-        return type(node)(**fields)
-
-
-def copied(node: ast.expr) -> ast.expr:
-    """Nodes of remembered names are shared, and never changed."""
-    copy: ast.expr = Replaced({}).visit(node)  # type: ignore[assignment]  # of the same kind
-    return copy
+    names = [each for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)]
+    return copied(node, {id(each): known.get(each.id) for each in names})

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from codea1_env.reading import grammar
 from codea1_env.reading.grammar import RETURNED, CallArguments
 from codea1_env.reading.literals import encode
+from codea1_env.reading.parsing import copied
 from codea1_env.reading.pure_expressions import LOOKED, Reason, Rejected, check_code, known_name
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.statements import unpacking
@@ -58,7 +59,7 @@ def look_of(condition: ast.expr, entry_point: str, max_depth: int) -> LookedAt:
     if not calls or len(calls) > MAX_CALLS:
         raise Rejected(Reason.TOO_LARGE if calls else Reason.WRAPPED_CALL)
     if len(calls) == 1:
-        look = _One().visit(look)
+        look = copied(look, {id(hole): hole.value for hole in holes.made})
     _check(look, entry_point, is_one=len(calls) == 1, max_depth=max_depth)
     source = f"bool({ast.unparse(_Asking().visit(look))})"
     raising = questions.classes_raised(calls[0])
@@ -101,6 +102,7 @@ class _Holes(ast.NodeTransformer):
     def __init__(self, entry_point: str) -> None:
         self._entry_point = entry_point
         self.calls: dict[str, ast.Call] = {}
+        self.made: list[ast.Subscript] = []
 
     def visit(self, node: ast.AST) -> ast.AST:
         name = self._entry_point
@@ -120,16 +122,8 @@ class _Holes(ast.NodeTransformer):
         text = ast.unparse(call)
         self.calls.setdefault(text, call)
         number = list(self.calls).index(text)
-        return ast.Subscript(ast.Name(RETURNED, ast.Load()), ast.Constant(number), ast.Load())
-
-
-class _One(ast.NodeTransformer):
-    """Puts RETURNED itself where there is one call."""
-
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        if isinstance(node.value, ast.Name) and node.value.id == RETURNED:
-            return node.value
-        return self.generic_visit(node)
+        self.made.append(ast.Subscript(ast.Name(RETURNED, ast.Load()), ast.Constant(number), ast.Load()))
+        return self.made[-1]
 
 
 class _Asking(ast.NodeTransformer):

@@ -19,11 +19,12 @@ from contextlib import contextmanager
 
 from codea1_env.reading import grammar
 from codea1_env.reading.inlining import SuiteNames
+from codea1_env.reading.parsing import copied
 from codea1_env.reading.pure_expressions import Rejected
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.displays import table, whole
-from codea1_env.reading.wide.expanding import Replaced, bound_in, put
+from codea1_env.reading.wide.expanding import bound_in, put
 
 _UNSURE = (ast.IfExp, ast.comprehension, ast.Lambda, ast.NamedExpr, ast.Or)
 """What may keep a call in it from being made once."""
@@ -65,7 +66,7 @@ class Objects:
                 items = self._items(node)
                 if items is not None:
                     made[id(node)] = ast.List(items, ast.Load())
-        return Replaced(made).visit(expression) if made else expression  # type: ignore[return-value]
+        return copied(expression, made) if made else expression
 
     def _items(self, node: ast.ListComp) -> list[ast.expr] | None:
         clause = node.generators[0]
@@ -97,8 +98,7 @@ class Objects:
             for place, part in enumerate(parts):
                 before = [each for each, is_call in zip(parts[:place], called, strict=False) if is_call]
                 made[id([*_spine(part)][-1])] = self._after(name, before) if before else None
-        made = {key: value for key, value in made.items() if value is not None}
-        return Replaced(made).visit(expression) if made else expression  # type: ignore[return-value]
+        return copied(expression, made) if any(made.values()) else expression
 
     def _is_call(self, node: ast.expr, name: str) -> bool:
         """Whether it calls an object of this name: any method of it, or it itself where a function returned it."""

@@ -27,14 +27,14 @@ from itertools import product
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, is_call, mentions, rejected
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_doctests, asserts_of_items
-from codea1_env.reading.parsing import SourceText, Unparsable, fragments, parse, unindented
+from codea1_env.reading.parsing import SourceText, Unparsable, copied, fragments, parse, unindented
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, is_simpler, table
 from codea1_env.reading.wide.exceptions import RAISING, Said, TryStatement, condition_of_exception, said_of, tried
-from codea1_env.reading.wide.expanding import Expanded, Replaced, bound_in, copied, parts
+from codea1_env.reading.wide.expanding import Expanded, bound_in, parts
 from codea1_env.reading.wide.fixtures import Fixtures, is_fixture, name_of, rows_of, with_setup
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
 from codea1_env.reading.wide.relation import FUNCTIONS
@@ -259,7 +259,7 @@ class WideReader:
         """The condition with what functions of the suite give in the place of their calls."""
         calls = [each for each in ast.walk(condition) if isinstance(each, ast.Call)]
         made = {id(each): self._made_by(each) for each in calls if name_of(each.func) in self._functions}
-        return Replaced(made).visit(condition) if made else condition  # type: ignore[return-value]  # an expression
+        return copied(condition, made) if made else condition
 
     def _drawn(self, condition: ast.expr) -> ast.expr:
         """The condition with items of what the entry point returned, `g = f(1)`, in the place of `next(g)`: each takes

@@ -19,7 +19,7 @@ from dataclasses import replace
 from codea1_env.reading import grammar
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.literals import encode
-from codea1_env.reading.parsing import Unparsable
+from codea1_env.reading.parsing import Unparsable, names_in
 from codea1_env.reading.pure_expressions import STATED_NAMES, Reason, Rejected, known_name, pure_source
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide import questions
@@ -256,7 +256,7 @@ class _Terms:
             raise Rejected(Reason.TOO_DEEP)
         if type(node) is ast.Name and self._elements is not None and node.id in self._elements:
             return self._elements[node.id]
-        if node not in self._mentioning and not self._has_element(node):
+        if node not in self._mentioning and not (self._elements and {*self._elements} & {*names_in(node)}):
             return self._constant(node)
         if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp):
             return self._each(node, room - 1)
@@ -292,10 +292,6 @@ class _Terms:
         if questions.is_of_class(self._entry_point) and questions.is_made(node, self._entry_point):
             return self._question(ast.Call(ast.Name("bool", ast.Load()), [node], []))
         return self.of(node, room)
-
-    def _has_element(self, node: ast.expr) -> bool:
-        names = self._elements or {}
-        return bool(names) and any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
 
     def _each(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, room: int) -> Relation:
         """`[g(a) for a in f(x) if h(a)]`: what is made of the items of a value."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from codea1_env.reading.pure_expressions import known_name
+from codea1_env.reading.parsing import names_in
+from codea1_env.reading.pure_expressions import known_name, parameters_of
 from codea1_env.reading.steps import Steps, steps_of
 
 LEAVES = ("", "continue", "break", "return")
@@ -92,7 +93,7 @@ def is_main(statement: ast.If) -> bool:
     test = statement.test
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq) or statement.orelse:
         return False
-    return "__name__" in {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    return "__name__" in names_in(test)
 
 
 def grown_in(statement: ast.stmt) -> list[str]:
@@ -145,11 +146,9 @@ def as_code(node: ast.FunctionDef) -> ast.Lambda | None:
     body = [each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
     if node.decorator_list or len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
         return None
-    given = node.args
-    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
-    for parameter in parameters:
+    for parameter in parameters_of(node.args):
         parameter.annotation = None
-    return ast.Lambda(given, body[0].value)
+    return ast.Lambda(node.args, body[0].value)
 
 
 class _Waiting(ast.NodeTransformer):

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 from codea1_env.reading import grammar
-from codea1_env.reading.grammar import RETURNED, CallArguments
+from codea1_env.reading.grammar import RETURNED, WrittenTest
 from codea1_env.reading.literals import encode
 from codea1_env.reading.parsing import copied
 from codea1_env.reading.pure_expressions import LOOKED, Reason, Rejected, check_code, known_name
-from codea1_env.reading.wide import questions
+from codea1_env.reading.wide import questions, relation
 from codea1_env.reading.wide.statements import unpacking
 from codea1_env.sandbox.inside.scope import ATTRIBUTE, LOOKED_METHODS, LOOKED_NAMES
 
@@ -33,27 +33,10 @@ _ALWAYS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.JoinedStr, ast.Lambda, as
 _MODULES = LOOKED_NAMES.keys() | {name.rpartition(".")[0] for name in LOOKED}
 
 
-@dataclass(frozen=True, slots=True)
-class LookedAt:
-    """A claim of this form."""
-
-    source: str
-    """An expression over RETURNED whose truth is the claim's."""
-    arguments: CallArguments
-    """What the program is asked, as data."""
-    calls: tuple[bytes, ...]
-    """Each of the calls, in the order of `RETURNED[0]`, ...; one alone is what is asked."""
-    asks: str
-    """The program's names in a question; empty where the call is none."""
-    raising: tuple[str, ...] = ()
-    """`Relation.raising`."""
-
-
-def look_of(condition: ast.expr, entry_point: str, max_depth: int) -> LookedAt:
-    """Raises Rejected for a claim that is none."""
+def read_look(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
+    """The accepted test. Raises Rejected for a claim that is none."""
     holes = _Holes(entry_point)
     text = grammar.shallow_source(condition, 2 * max_depth)
-    # A copy, for nodes of remembered names are shared.
     look: ast.expr = holes.visit(grammar.single_expression(text))  # type: ignore[assignment]  # an expression
     calls = list(holes.calls.values())
     if not calls or len(calls) > MAX_CALLS:
@@ -61,39 +44,39 @@ def look_of(condition: ast.expr, entry_point: str, max_depth: int) -> LookedAt:
     if len(calls) == 1:
         look = copied(look, {id(hole): hole.value for hole in holes.made})
     _check(look, entry_point, is_one=len(calls) == 1, max_depth=max_depth)
-    source = f"bool({ast.unparse(_Asking().visit(look))})"
     raising = questions.classes_raised(calls[0])
     calls = [call.args[0] for call in calls] if raising and len(calls) == 1 else calls  # type: ignore[misc]
-    if len(calls) == 1 and grammar.is_call(calls[0], entry_point) and not _is_question(calls[0], entry_point):
-        arguments = grammar.arguments_of(calls[0], entry_point, max_depth, stars=False)
-        return LookedAt(source, arguments, (), "", (*raising,))
-    for call in calls:
+    is_question = len(calls) > 1 or not _is_plain(calls[0], entry_point)
+    for call in calls if is_question else ():
         questions.check_question(call, entry_point)
         if questions.is_changed(call, entry_point):
             raise Rejected(Reason.NOT_ENTRY_POINT)
+    each = [
+        grammar.arguments_of(call, entry_point, max_depth, stars=False)
+        if _is_plain(call, entry_point)
+        else questions.arguments_of(call, entry_point, max_depth)
+        for call in calls
+    ]
     asked = calls[0] if len(calls) == 1 else ast.Tuple([*calls], ast.Load())
-    keys = [_key(call, entry_point, max_depth) for call in calls] if len(calls) > 1 else []
-    return LookedAt(
-        source, _question(asked, entry_point), tuple(keys), questions.roots(asked, entry_point), (*raising,)
+    arguments = each[0] if len(calls) == 1 else questions.arguments_of(asked, entry_point, max_depth)
+    return WrittenTest(
+        source=source[: grammar.MAX_SHOWN],
+        reason="",
+        call=f"bool({text})",
+        stated="()",
+        arguments=arguments.encoded,
+        value=encode({"t": []}),
+        inner=arguments.source if is_question else f"{entry_point}({arguments.source})",
+        look=f"bool({ast.unparse(_Asking().visit(look))})",
+        # Empty where its arguments are no literals, for these could be written in many ways.
+        calls=tuple(one.encoded or b"" for one in each) if len(calls) > 1 else (),
+        asks=questions.roots(asked, entry_point) if is_question else "",
+        relation=replace(relation.LOOKED, raising=tuple(raising)),
     )
 
 
-def _question(node: ast.expr, entry_point: str) -> CallArguments:
-    root, text = questions.roots(node, entry_point), ast.unparse(node)
-    return CallArguments(text, encode([[{"e": [root, text]}], []]))
-
-
-def _key(call: ast.Call, entry_point: str, max_depth: int) -> bytes:
-    """The call by itself, as it would be asked; empty where its arguments are no literals, for these could be written
-    in many ways. Raises Rejected."""
-    if _is_question(call, entry_point):
-        return _question(call, entry_point).encoded or b""
-    return grammar.arguments_of(call, entry_point, max_depth, stars=False).encoded or b""
-
-
-def _is_question(node: ast.expr, entry_point: str) -> bool:
-    is_of_object = isinstance(node, ast.Attribute) or questions.is_operation(node, entry_point)
-    return is_of_object or questions.is_question(node, entry_point)
+def _is_plain(call: ast.expr, entry_point: str) -> bool:
+    return grammar.is_call(call, entry_point) and not questions.is_question(call, entry_point)
 
 
 class _Holes(ast.NodeTransformer):

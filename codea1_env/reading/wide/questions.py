@@ -22,7 +22,7 @@ import builtins
 from collections.abc import Iterator
 
 from codea1_env.reading import grammar
-from codea1_env.reading.literals import NotLiteral, Tree, literal_tree
+from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, known_name
 from codea1_env.sandbox.inside.scope import CODE_BUILTINS, PURE, SHORT
 
@@ -138,6 +138,12 @@ def is_set(node: ast.Attribute) -> bool:
 def roots(node: ast.expr, entry_point: str) -> str:
     """The names of the program that a question has in it, with blanks between them."""
     return " ".join([entry_point.partition("()")[0], *others_in(node, entry_point)])
+
+
+def arguments_of(node: ast.expr, entry_point: str, max_depth: int) -> grammar.CallArguments:
+    """A question as the one argument that goes to the program. Raises Rejected for one that nests too deep."""
+    text = grammar.shallow_source(node, 2 * max_depth)
+    return grammar.CallArguments(text, encode([[{"e": [roots(node, entry_point), text]}], []]))
 
 
 def is_of_class(entry_point: str) -> bool:

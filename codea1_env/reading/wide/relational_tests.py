@@ -23,11 +23,10 @@ from codea1_env.reading.parsing import Unparsable, names_in
 from codea1_env.reading.pure_expressions import STATED_NAMES, Reason, Rejected, known_name, pure_source
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide import questions
-from codea1_env.reading.wide.looking import look_of
+from codea1_env.reading.wide.looking import read_look
 from codea1_env.reading.wide.relation import (
     ELEMENT,
     FUNCTIONS,
-    LOOKED,
     MAX_TERMS,
     METHODS,
     RETURNED_VALUE,
@@ -137,49 +136,29 @@ def _claim(condition: ast.expr, source: str, entry_point: str, max_depth: int) -
     """The accepted test: a relation, or else a look. Raises Rejected."""
     if questions.raises_itself(condition, entry_point):
         raise Rejected(Reason.EXPECTS_EXCEPTION)
+    if not grammar.mentions(condition, entry_point):
+        raise Rejected(Reason.NOT_ENTRY_POINT)
     try:
         test = _relational(condition, source, entry_point, max_depth)
     except Rejected as error:
         if error.reason in (Reason.TOO_LARGE, Reason.TOO_DEEP):
             raise
         try:
-            return _looked(condition, source, entry_point, max_depth)
+            match condition:
+                case ast.Call(func=ast.Name(id="bool"), args=[claim], keywords=[]):  # as a stored test has it
+                    condition = claim
+            return read_look(condition, source, entry_point, max_depth)
         except Rejected as other:
             raise error if other.reason == Reason.WRAPPED_CALL else other from None
     try:
-        look = look_of(condition, entry_point, max_depth)
+        look = read_look(condition, source, entry_point, max_depth)
     except Rejected:
         return test
-    return replace(test, or_look=look.source) if look.arguments.encoded == test.arguments else test
-
-
-def _looked(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
-    """The accepted test that is a look. Raises Rejected."""
-    if not grammar.mentions(condition, entry_point):
-        raise Rejected(Reason.NOT_ENTRY_POINT)
-    match condition:
-        case ast.Call(func=ast.Name(id="bool"), args=[claim], keywords=[]):  # as a stored test has it
-            condition = claim
-    look = look_of(condition, entry_point, max_depth)
-    return WrittenTest(
-        source=source[: grammar.MAX_SHOWN],
-        reason="",
-        call=f"bool({grammar.shallow_source(condition, 2 * max_depth)})",
-        stated="()",
-        arguments=look.arguments.encoded,
-        value=encode({"t": []}),
-        inner=look.arguments.source if look.asks else f"{entry_point}({look.arguments.source})",
-        look=look.source,
-        calls=look.calls,
-        asks=look.asks,
-        relation=replace(LOOKED, raising=look.raising),
-    )
+    return replace(test, or_look=look.look) if look.arguments == test.arguments else test
 
 
 def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
-    if not grammar.mentions(condition, entry_point):
-        raise Rejected(Reason.NOT_ENTRY_POINT)
     text = grammar.shallow_source(condition, 2 * max_depth)
     reader = _Terms(condition, entry_point, max_depth)
     relation = reader.truth_of(condition, max_depth)
@@ -397,10 +376,8 @@ class _Terms:
     def _question(self, node: ast.expr, part: ast.expr | None = None) -> Relation:
         """`part`: what alone has to be one, where the whole is made of it."""
         questions.check_question(part or node, self._entry_point)
-        text = grammar.shallow_source(node, 2 * self._max_depth)
         self.asked = node
-        roots = questions.roots(node, self._entry_point)
-        return self._asking(grammar.CallArguments(text, encode([[{"e": [roots, text]}], []])))
+        return self._asking(questions.arguments_of(node, self._entry_point, self._max_depth))
 
     def _of_arrays(self, called: str, node: ast.Call, room: int) -> Relation:
         """`np.allclose(f(x), [1.0])`, `pd.testing.assert_frame_equal(f(x), ...)`."""

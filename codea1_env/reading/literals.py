@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from codea1_env.reading.kinds.nodes import plain_form
 from codea1_env.sandbox.inside import values
 
 Tree: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
@@ -246,7 +247,7 @@ def looked_at(tree: Tree) -> Tree:
         return tree
     ((tag, body),) = tree.items()
     parts: Any = looked_at(body) if type(body) is list else body
-    return {"e": seen_source(parts, tree_source)} if tag == "v" else {tag: parts}
+    return {"e": _seen_source(parts)} if tag == "v" else {tag: parts}
 
 
 def _tagged_source(tag: str, body: Any) -> str:
@@ -271,55 +272,48 @@ def _tagged_source(tag: str, body: Any) -> str:
         real, imaginary = body
         return f"complex({tree_source(real)}, {tree_source(imaginary)})"
     if tag == "k":
-        return kind_source(body, tree_source)
+        return _kind_source(body)
     if tag == "e":
         return str(body if type(body) is str else body[-1])
     raise NotLiteral("unknown tag")
 
 
-Write = Callable[[Any], str]
-
-
-def kind_source(node: list[Any], write: Write) -> str:
+def _kind_source(node: list[Any]) -> str:
     """The source of what stands under the tag `k`. Raises ValueError, TypeError or LookupError for a malformed one, and
     for what has no source."""
     kind, *parts = node
     match kind:
         case "Fraction" | "range" | "slice":
-            return f"{kind}({_joined(parts, write)})"
+            return f"{kind}({', '.join(map(tree_source, parts))})"
         case "Decimal":
             return f"Decimal({parts[0]!r})"
         case "date" | "timedelta":
-            return f"datetime.{kind}({_joined(parts, write)})"
+            return f"datetime.{kind}({', '.join(map(tree_source, parts))})"
         case "datetime" | "time":
-            return _clock_source(kind, parts, write)
+            return _clock_source(kind, parts)
         case "deque":
-            return f"deque({write(parts[0])}{'' if parts[1] is None else f', {write(parts[1])}'})"
+            return f"deque({tree_source(parts[0])}{'' if parts[1] is None else f', {tree_source(parts[1])}'})"
         case "array":
-            return f"array.array({write(parts[0])}, {write(parts[1])})"
-        case "namedtuple":
-            return write({"t": parts[2]})
+            return f"array.array({tree_source(parts[0])}, {tree_source(parts[1])})"
+        case "namedtuple" | "keys" | "items":
+            return tree_source(plain_form({"k": node}))
         case "OrderedDict":
-            return f"OrderedDict({write([{'t': pair} for pair in parts[0]])})"
+            return f"OrderedDict({tree_source([{'t': pair} for pair in parts[0]])})"
         case "Counter":
-            return f"Counter({write({'d': parts[0]})})"
-        case "keys":
-            return write({"s": parts[0]})
-        case "items":
-            return write({"s": [{"t": pair} for pair in parts[0]]})
+            return f"Counter({tree_source({'d': parts[0]})})"
         case "ndarray":
             dtype, shape, items = parts
-            return f"np.array({_nested(shape, items, write)}, {write(dtype)})"
+            return f"np.array({_nested(shape, items)}, {tree_source(dtype)})"
         case "Series":
             dtype, name, index, items = parts
-            return f"pd.Series({write(items)}, {write(index)}, {write(dtype)}, {write(name)})"
+            return f"pd.Series({tree_source(items)}, {tree_source(index)}, {tree_source(dtype)}, {tree_source(name)})"
         case "Index":
             dtype, name, items = parts
-            return f"pd.Index({write(items)}, {write(dtype)}, name={write(name)})"
+            return f"pd.Index({tree_source(items)}, {tree_source(dtype)}, name={tree_source(name)})"
         case "DataFrame":
             columns, index, values, _ = parts
             named = {"d": [[column, value] for column, value in zip(columns, values, strict=True)]}
-            return f"pd.DataFrame({write(named)}, {write(index)})"
+            return f"pd.DataFrame({tree_source(named)}, {tree_source(index)})"
         case "NaT" | "NA":
             return f"pd.{kind}"
         case "builtin" if parts[0].isidentifier():
@@ -327,27 +321,23 @@ def kind_source(node: list[Any], write: Write) -> str:
     raise ValueError("no kind that is known")
 
 
-def seen_source(node: list[Any], write: Write) -> str:
+def _seen_source(node: list[Any]) -> str:
     """Likewise of what stands under the tag `v`, which can be looked at alone: an object is its attributes, an iterator
     of which not all items are known raises behind those."""
     match node:
         case ["values", items]:
-            return f"dict(enumerate({write(items)})).values()"
+            return f"dict(enumerate({tree_source(items)})).values()"
         case ["iterator", _, items, ""]:
-            return f"iter({write(items)})"
+            return f"iter({tree_source(items)})"
         case ["iterator", _, items, _]:
-            return f"itertools.chain({write(items)}, map(int, ['']))"
+            return f"itertools.chain({tree_source(items)}, map(int, ['']))"
         case ["object", _, attributes, *_]:
             named = {"d": [[name, value] for name, value in attributes if name.isidentifier()]}
-            return f"types.SimpleNamespace(**{write(named)})"
+            return f"types.SimpleNamespace(**{tree_source(named)})"
     raise ValueError("no kind that is known")
 
 
-def _joined(parts: list[Any], write: Write) -> str:
-    return ", ".join(map(write, parts))
-
-
-def _clock_source(kind: str, parts: list[Any], write: Write) -> str:
+def _clock_source(kind: str, parts: list[Any]) -> str:
     *fields, fold, offset = parts
     least = 5 if kind == "datetime" else 2
     while len(fields) > least and fields[-1] == 0:
@@ -356,12 +346,12 @@ def _clock_source(kind: str, parts: list[Any], write: Write) -> str:
     if offset == 0:
         zone = ["tzinfo=datetime.timezone.utc"]
     elif offset is not None:
-        zone = [f"tzinfo=datetime.timezone(datetime.timedelta(0, 0, {write(offset)}))"]
-    return f"datetime.{kind}({', '.join([*map(write, fields), *zone, *(['fold=1'] if fold else [])])})"
+        zone = [f"tzinfo=datetime.timezone(datetime.timedelta(0, 0, {tree_source(offset)}))"]
+    return f"datetime.{kind}({', '.join([*map(tree_source, fields), *zone, *(['fold=1'] if fold else [])])})"
 
 
-def _nested(shape: list[int], items: list[Any], write: Write) -> str:
+def _nested(shape: list[int], items: list[Any]) -> str:
     if not shape:
-        return write(items[0])
+        return tree_source(items[0])
     size = len(items) // shape[0] if shape[0] else 0
-    return f"[{', '.join(_nested(shape[1:], items[at * size : (at + 1) * size], write) for at in range(shape[0]))}]"
+    return f"[{', '.join(_nested(shape[1:], items[at * size : (at + 1) * size]) for at in range(shape[0]))}]"

@@ -172,27 +172,18 @@ def plain_form(node: Any) -> Any:
 
 def items_in(node: Any) -> list[Any]:
     """The items of a deque, an array, numpy's array, a Series or an Index; the columns' names of a DataFrame."""
-    parts = parts_of(node)
-    match kind_of(node):
-        case "deque" | "DataFrame":
-            found = parts[0]
-        case "array":
-            found = parts[1]
-        case "ndarray":
-            nested = nested_items(node)
-            if type(nested) is not list:
-                raise TypeError("no iteration over an array without dimensions")
-            found = [each if type(each) is not list else array_node(each, parts[0], parts[1][1:]) for each in nested]
-        case "Index":
-            found = parts[2]
-        case "Series":
-            found = parts[3]
-        case _:
-            raise TypeError("no items")
-    return found  # type: ignore[no-any-return]  # `parts_of` has seen to it
+    kind, parts = kind_of(node), parts_of(node)
+    if kind == "namedtuple" or "items" not in FIELDS[kind]:
+        raise TypeError("no items")
+    if kind != "ndarray":
+        return parts[FIELDS[kind].index("items")]  # type: ignore[no-any-return]  # `parts_of` has seen to it
+    nested = nested_items(node)
+    if type(nested) is not list:
+        raise TypeError("no iteration over an array without dimensions")
+    return [each if type(each) is not list else _array_node(each, parts[0], parts[1][1:]) for each in nested]
 
 
-def array_node(nested: Any, dtype: str, shape: list[int]) -> Any:
+def _array_node(nested: Any, dtype: str, shape: list[int]) -> Any:
     """The node of a numpy array with these nested items."""
     flat = [nested]
     for _ in shape:

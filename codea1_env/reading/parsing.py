@@ -15,6 +15,7 @@ import symtable
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -86,17 +87,8 @@ def parse(text: str, max_characters: int = MAX_CHARACTERS) -> ast.Module:
         raise Unparsable("too_long")
     if _is_too_deep(text):
         raise Unparsable("too_deep")
-    try:
-        # Warnings about the text (invalid escapes) concern nobody, and where warnings are errors they would hide it.
-        with _parsing, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (RecursionError, MemoryError):  # the parser's own limits on nesting
-        raise Unparsable("too_deep") from None
-    except (SyntaxError, ValueError) as error:  # ValueError: null bytes and lone surrogates
-        failure = Unparsable("too_large" if "integer string conversion" in str(error) else "syntax")
-        failure.line = getattr(error, "lineno", None) or 0
-        raise failure from None
+    with _quietly():
+        return ast.parse(text)
 
 
 def parses(text: str) -> bool:
@@ -111,14 +103,24 @@ def parses(text: str) -> bool:
 def scopes_of(text: str) -> symtable.SymbolTable:
     """Which names the scopes of a text that `parse` takes bind and use, as Python's compiler finds them. Raises
     Unparsable."""
+    with _quietly():
+        return symtable.symtable(text, "program", "exec")
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Raises Unparsable for what Python's compiler raises."""
     try:
+        # Warnings about the text (invalid escapes) concern nobody, and where warnings are errors they would hide it.
         with _parsing, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return symtable.symtable(text, "program", "exec")
-    except (RecursionError, MemoryError):
+            yield
+    except (RecursionError, MemoryError):  # the parser's own limits on nesting
         raise Unparsable("too_deep") from None
-    except (SyntaxError, ValueError):  # what the parser lets pass: `nonlocal` in a module
-        raise Unparsable("syntax") from None
+    except (SyntaxError, ValueError) as error:  # ValueError: null bytes and lone surrogates
+        failure = Unparsable("too_large" if "integer string conversion" in str(error) else "syntax")
+        failure.line = getattr(error, "lineno", None) or 0
+        raise failure from None
 
 
 def source_of(node: ast.AST) -> str:

@@ -41,7 +41,7 @@ _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Is: (ast.IsNot,),
     ast.IsNot: (ast.Is,),
 }
-_BOUNDS = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
+_BOUNDS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _ARITHMETIC: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Add: (ast.Sub,),
     ast.Sub: (ast.Add,),
@@ -198,7 +198,7 @@ def _relational(node: ast.Compare, guarded: bool) -> Iterator[_Replacement]:
     for place, operator in enumerate(node.ops):
         others = _COMPARISONS[type(operator)]
         if guarded:  # turned round, its loop might not end
-            others = tuple(other for other in others if _BOUNDS.get(type(operator)) is other)
+            others = others[:1] if type(operator) in _BOUNDS else ()
         at = _end(node.left if place == 0 else node.comparators[place - 1])
         for other in others:
             ops = [*node.ops[:place], other(), *node.ops[place + 1 :]]
@@ -210,26 +210,25 @@ def _negated(node: ast.AST, field: str, test: ast.expr) -> _Replacement:
 
 
 def _slice_bounds(node: ast.Slice) -> Iterator[_Replacement]:
-    """One bound off by one; what is left out stands for 0 and for the end."""
-    if node.lower is None:
-        if node.step is None:
-            yield _Replacement(node, "lower", ast.Constant(1), "slice-bound", "[:b] to [1:b]", _start(node))
-    elif not _is_number(node.lower):
-        for op, sign in ((ast.Add(), "+"), (ast.Sub(), "-")):
-            moved = ast.BinOp(node.lower, op, ast.Constant(1))
-            yield _Replacement(node, "lower", moved, "slice-bound", f"[a:] to [a {sign} 1:]", _start(node.lower))
-    if node.upper is None:
-        if node.step is None:
-            yield _Replacement(node, "upper", ast.Constant(-1), "slice-bound", "[a:] to [a:-1]", _start(node))
-    elif not _is_number(node.upper):
-        for op, sign in ((ast.Add(), "+"), (ast.Sub(), "-")):
-            moved = ast.BinOp(node.upper, op, ast.Constant(1))
-            yield _Replacement(node, "upper", moved, "slice-bound", f"[:b] to [:b {sign} 1]", _start(node.upper))
+    """One bound off by one; what is left out stands for 0 and for the end. An operator of its own moves constants."""
+    bounds = (
+        ("lower", node.lower, 1, "[:b] to [1:b]", "[a:] to [a {} 1:]"),
+        ("upper", node.upper, -1, "[a:] to [a:-1]", "[:b] to [:b {} 1]"),
+    )
+    for name, bound, otherwise, put, moved in bounds:
+        if bound is None:
+            if node.step is None:
+                yield _Replacement(node, name, ast.Constant(otherwise), "slice-bound", put, _start(node))
+        elif not isinstance(bound.operand if isinstance(bound, ast.UnaryOp) else bound, ast.Constant):
+            for op in (ast.Add(), ast.Sub()):
+                value = ast.BinOp(bound, op, ast.Constant(1))
+                yield _Replacement(node, name, value, "slice-bound", moved.format(_SIGNS[type(op)]), _start(bound))
 
 
 def _jumps(node: ast.AST, guarded: bool) -> Iterator[_Replacement]:
     """`return x`, and the `break` and `continue` among a block's statements."""
-    if isinstance(node, ast.Return) and not (node.value is None or _is_none(node.value)):
+    is_none = isinstance(node, ast.Return) and isinstance(node.value, ast.Constant) and node.value.value is None
+    if isinstance(node, ast.Return) and node.value is not None and not is_none:
         yield _Replacement(node, "value", ast.Constant(None), "return-none", "return x to return None", _start(node))
     for name in ("body", "orelse", "finalbody"):
         value = getattr(node, name, [])
@@ -244,16 +243,6 @@ def _jumps(node: ast.AST, guarded: bool) -> Iterator[_Replacement]:
 
 def _is_sequence(node: ast.expr) -> bool:
     return isinstance(node, _SEQUENCES) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
-
-
-def _is_number(node: ast.expr) -> bool:
-    """Constants are moved by their own operator."""
-    operand = node.operand if isinstance(node, ast.UnaryOp) else node
-    return isinstance(operand, ast.Constant)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _other_constants(value: Any) -> tuple[Any, ...]:

@@ -83,7 +83,7 @@ class Reason(StrEnum):
     UNSTABLE = "unstable"  # an argument or the value differs between two evaluations
 
 
-_NAMED: dict[type[ast.AST], Reason] = {
+NAMED: dict[type[ast.AST], Reason] = {
     ast.Attribute: Reason.ATTRIBUTE,
     ast.Lambda: Reason.LAMBDA,
     ast.GeneratorExp: Reason.GENERATOR,
@@ -91,6 +91,7 @@ _NAMED: dict[type[ast.AST], Reason] = {
     ast.JoinedStr: Reason.F_STRING,
     ast.Starred: Reason.STARRED,
 }
+"""Why a node of such a kind is not pure."""
 _PLAIN = frozenset(
     (ast.List, ast.Tuple, ast.Set, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp, ast.Subscript, ast.Slice)
 )
@@ -166,7 +167,7 @@ def check_pure(
     elif names and (kind is ast.JoinedStr or kind is ast.FormattedValue):
         is_code = False
     elif kind not in _PLAIN:
-        raise Rejected(_NAMED.get(kind, Reason.OTHER_EXPRESSION))
+        raise Rejected(NAMED.get(kind, Reason.OTHER_EXPRESSION))
     for part in inner:
         check_pure(part, entry_point, bound, room - 1, names, is_code=is_code)
 
@@ -210,19 +211,29 @@ def _call_arguments(
         owner = node.func.value  # type: ignore[attr-defined]  # of an Attribute
         check_pure(owner, entry_point, bound, MAX_CODE, known, is_code=is_code)
     elif type(node.func) is not ast.Name:
-        raise Rejected(_NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
+        raise Rejected(NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
     elif node.func.id not in (CODE_BUILTINS if is_code else STATED if known else BUILTINS) or _is_bound(
         node.func.id, bound
     ):
         raise Rejected(Reason.FORBIDDEN_CALL)
     if dotted == "collections.defaultdict" and node.args and known_name(node.args[0]) in PURE:
-        return [*node.args[1:], *[keyword.value for keyword in node.keywords]]
-    names = [keyword.arg for keyword in node.keywords]
+        return given_in(node)[1:]
+    return plain_arguments(node)
+
+
+def given_in(call: ast.Call) -> list[ast.expr]:
+    """What a call is given, by place and then by name."""
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def plain_arguments(call: ast.Call) -> list[ast.expr]:
+    """Likewise. Raises Rejected for `**x` and for a name that comes twice."""
+    names = [keyword.arg for keyword in call.keywords]
     if None in names:
         raise Rejected(Reason.STARRED)
     if len(set(names)) < len(names):
         raise Rejected(Reason.REPEATED_KEYWORD)
-    return [*node.args, *[keyword.value for keyword in node.keywords]]
+    return given_in(call)
 
 
 def _targets(generators: list[ast.comprehension], entry_point: str, levels: int = 1) -> frozenset[str]:
@@ -270,7 +281,7 @@ def check_code_argument(node: ast.AST, entry_point: str, room: int) -> None:
     """Raises Rejected unless an argument is code: the name of a function or a type, a lambda, or what makes one."""
     is_made = type(node) is ast.Call and known_name(node.func) in _MAKERS
     if not is_made and type(node) not in (ast.Lambda, ast.Name, ast.Attribute):
-        raise Rejected(_NAMED.get(type(node), Reason.FORBIDDEN_CALL))
+        raise Rejected(NAMED.get(type(node), Reason.FORBIDDEN_CALL))
     check_code(node, entry_point, (), room)
 
 

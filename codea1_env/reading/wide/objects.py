@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from codea1_env.reading import grammar
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.parsing import copied
-from codea1_env.reading.pure_expressions import Rejected
+from codea1_env.reading.pure_expressions import Rejected, given_in
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.displays import table, whole
@@ -50,10 +50,7 @@ class Objects:
         functions = [node.func for node in ast.walk(expression) if isinstance(node, ast.Call)]
         called = None if self._is_class else {each.id for each in functions if isinstance(each, ast.Name)}
         for name in dict.fromkeys(self._named(expression)) if called is None or called else ():
-            made = self._known(name) if called is None or name in called else None
-            if made is not None and (
-                questions.is_made(made, self._entry_point) or grammar.is_call(made, self._entry_point)
-            ):
+            if (called is None or name in called) and self._is_object(name):
                 self._called(name, expression)
         self._given(expression)
 
@@ -78,10 +75,8 @@ class Objects:
 
     def _is_object(self, name: str) -> bool:
         made = self._known(name)
-        return made is not None and (
-            questions.is_made(made, self._entry_point)
-            or (not self._is_class and grammar.is_call(made, self._entry_point))
-        )
+        is_made = made is not None and questions.is_made(made, self._entry_point)
+        return is_made or (made is not None and grammar.is_call(made, self._entry_point))
 
     def numbered(self, expression: ast.expr) -> ast.expr:
         """The expression with objects as they are where it comes to them, where it calls one several times. Raises
@@ -195,8 +190,7 @@ class Objects:
         calls = [node for node in _evaluated(expression) if grammar.is_call(self._function(node), self._entry_point)]
         for call in calls:
             assert isinstance(call, ast.Call)
-            given = [*call.args, *(keyword.value for keyword in call.keywords)]
-            for name, times in Counter(each.id for each in given if isinstance(each, ast.Name)).items():
+            for name, times in Counter(each.id for each in given_in(call) if isinstance(each, ast.Name)).items():
                 if times == 1:
                     self._change(name, call)
 
@@ -227,20 +221,19 @@ class Objects:
 
 def changing(statement: ast.stmt) -> ast.Call | None:
     """`c.size = 3`, `m[0] = 3`, `del m[0]` as the call of a method; None for another statement."""
+    target: ast.AST | None = None
+    given: list[ast.expr] = []
     match statement:
-        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=value):
-            return _setting(target, value)
-        case ast.Delete(targets=[ast.Subscript(value=ast.Name() as owner, slice=at)]) if not isinstance(at, ast.Slice):
-            return ast.Call(ast.Attribute(owner, "__delitem__", ast.Load()), [at], [])
-    return None
-
-
-def _setting(target: ast.expr, value: ast.expr | None) -> ast.Call | None:
+        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value):
+            given = [value]
+        case ast.Delete(targets=[ast.Subscript() as target]):
+            pass
     match target:
-        case ast.Attribute(value=ast.Name() as owner, attr=name) if value is not None:
-            return ast.Call(ast.Attribute(owner, "__setattr__", ast.Load()), [ast.Constant(name), value], [])
-        case ast.Subscript(value=ast.Name() as owner, slice=at) if value is not None and not isinstance(at, ast.Slice):
-            return ast.Call(ast.Attribute(owner, "__setitem__", ast.Load()), [at, value], [])
+        case ast.Attribute(value=ast.Name() as owner, attr=name) if given:
+            return ast.Call(ast.Attribute(owner, "__setattr__", ast.Load()), [ast.Constant(name), *given], [])
+        case ast.Subscript(value=ast.Name() as owner, slice=at) if not isinstance(at, ast.Slice):
+            method = "__setitem__" if given else "__delitem__"
+            return ast.Call(ast.Attribute(owner, method, ast.Load()), [at, *given], [])
     return None
 
 

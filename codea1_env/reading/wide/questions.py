@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
-from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, known_name
+from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, given_in, known_name, plain_arguments
 from codea1_env.sandbox.inside.scope import CODE_BUILTINS, PURE, SHORT
 
 IT = "it"
@@ -49,7 +49,7 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
     if not isinstance(node, ast.Call):
         return False
     if grammar.is_call(node, entry_point):
-        return any(grammar.mentions(part, entry_point) or others_in(part, entry_point) for part in _given(node))
+        return any(grammar.mentions(part, entry_point) or others_in(part, entry_point) for part in given_in(node))
     if is_of_class(entry_point) and _is_by_class(node, entry_point):
         return True
     if isinstance(node.func, ast.Attribute) and known_name(node.func) != _WAITING:
@@ -175,7 +175,7 @@ def made_of(node: ast.expr) -> ast.expr:
 def after(node: ast.expr, calls: list[ast.expr]) -> ast.Call | None:
     """The object after more calls, in which it is called IT; None where that is too much to ask."""
     before = node.func.body.value.elts[:-1] if _is_history(node) else []  # type: ignore[attr-defined]
-    listed = ast.List([*before, *calls, _name()], ast.Load())
+    listed = ast.List([*before, *calls, ast.Name(IT, ast.Load())], ast.Load())
     last = ast.Subscript(listed, ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Load())
     parameters = ast.arguments([], [ast.arg(IT)], None, [], [], None, [])
     asked = ast.Call(ast.Lambda(parameters, last), [made_of(node)], [])
@@ -246,14 +246,6 @@ def may_equal(node: ast.expr, stated: Tree) -> bool:
         return True
 
 
-def _name() -> ast.Name:
-    return ast.Name(IT, ast.Load())
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(keyword.value for keyword in call.keywords)]
-
-
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
     """Depth first: a node that stands in many places is gone through in each, and the first too many ends it."""
     left = [node]
@@ -265,17 +257,17 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
 
 def _is_history(node: ast.expr) -> bool:
     """Whether it is `(lambda it: [..., it][-1])(...)`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Lambda) or len(node.args) != 1 or node.keywords:
-        return False
-    given, body = node.func.args, node.func.body
-    more = (given.posonlyargs, given.kwonlyargs, given.defaults, given.vararg, given.kwarg)
-    if any(more) or [each.arg for each in given.args] != [IT]:
-        return False
-    listed = body.value if isinstance(body, ast.Subscript) else None
-    is_last = isinstance(body, ast.Subscript) and ast.unparse(body.slice) == "-1"
-    if not is_last or not isinstance(listed, ast.List) or len(listed.elts) < 2:
-        return False
-    return _is_it(listed.elts[-1])
+    match node:
+        case ast.Call(
+            func=ast.Lambda(
+                args=ast.arguments(posonlyargs=[], args=[ast.arg(arg=name)], kwonlyargs=[], defaults=[]) as given,
+                body=ast.Subscript(value=ast.List(elts=[_, *_, ast.Name(id=listed)]), slice=last),
+            ),
+            args=[_],
+            keywords=[],
+        ):
+            return name == listed == IT and not (given.vararg or given.kwarg) and ast.unparse(last) == "-1"
+    return False
 
 
 def _is_it(node: ast.AST) -> bool:
@@ -367,19 +359,16 @@ def _check_history(node: ast.Call, entry_point: str, is_inside: bool) -> None:
         if not isinstance(made, ast.List | ast.Dict | ast.Set) or grammar.mentions(made, entry_point):
             raise Rejected(Reason.WRAPPED_CALL)
         check_code(made, entry_point, (), grammar.MAX_DEPTH)
-        if not all(grammar.is_call(call, entry_point) and any(map(_is_it, _given(call))) for call in calls):
+        if not all(grammar.is_call(call, entry_point) and any(map(_is_it, given_in(call))) for call in calls):
             raise Rejected(Reason.WRAPPED_CALL)
     for call in calls:
         _check(call, entry_point, True)
 
 
 def _check_arguments(call: ast.Call, entry_point: str, is_inside: bool) -> None:
-    names = [keyword.arg for keyword in call.keywords]
-    if None in names or any(isinstance(argument, ast.Starred) for argument in call.args):
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
         raise Rejected(Reason.STARRED)
-    if len(set(names)) < len(names):
-        raise Rejected(Reason.REPEATED_KEYWORD)
-    for part in _given(call):
+    for part in plain_arguments(call):
         _check_part(part, entry_point, is_inside)
 
 
@@ -403,7 +392,7 @@ def _check_part(node: ast.expr, entry_point: str, is_inside: bool) -> None:
     )
     if not is_builtin and not isinstance(node, _CONTAINERS):
         raise Rejected(Reason.ENTRY_POINT_AGAIN)
-    inner = _given(node) if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
+    inner = given_in(node) if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
     for part in inner:
         if isinstance(part, ast.expr):
             _check_part(part, entry_point, is_inside)

@@ -20,7 +20,7 @@ from codea1_env.reading import grammar
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.literals import encode
 from codea1_env.reading.parsing import Unparsable, names_in
-from codea1_env.reading.pure_expressions import STATED_NAMES, Reason, Rejected, known_name, pure_source
+from codea1_env.reading.pure_expressions import NAMED, STATED_NAMES, Reason, Rejected, known_name, pure_source
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.looking import read_look
@@ -89,15 +89,10 @@ _HOMES_OF_TYPES = frozenset(("fractions", "decimal", "datetime", "collections", 
 _DTYPES = {"int": "int64", "float": "float64", "bool": "bool", "complex": "complex128", "O": "object", "i8": "int64",
            "f8": "float64"}  # fmt: skip
 _OUTSIDE: Mapping[type[ast.AST], Reason] = {
-    ast.Attribute: Reason.ATTRIBUTE,
-    ast.Lambda: Reason.LAMBDA,
-    ast.GeneratorExp: Reason.GENERATOR,
+    **NAMED,
     ast.ListComp: Reason.COMPREHENSION,
     ast.SetComp: Reason.COMPREHENSION,
     ast.DictComp: Reason.COMPREHENSION,
-    ast.NamedExpr: Reason.WALRUS,
-    ast.JoinedStr: Reason.F_STRING,
-    ast.Starred: Reason.STARRED,
     ast.IfExp: Reason.NOT_A_COMPARISON,
     ast.Tuple: Reason.NOT_A_COMPARISON,  # `assert (f(1) == 1, "message")` is always true
     ast.BinOp: Reason.OPERATOR,

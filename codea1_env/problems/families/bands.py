@@ -17,7 +17,7 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from codea1_env.checks import require, require_choice
 from codea1_env.problems.problem import Problem
@@ -222,12 +222,20 @@ def band_problems(split: Split, count: int, seed: int, golden_edge: float = 0.0)
 
     `golden_edge` in [0, 1] is the probability that a golden test's input is a threshold, not well within a band.
     """
+    return problems_of("bands", split, seed, band_questions(split, count, seed), golden_edge)
+
+
+def problems_of(
+    family: str, split: Split, seed: int, questions: Sequence[Any], golden_edge: float
+) -> tuple[Problem, ...]:
+    """The problems of a family's questions."""
     require(0 <= golden_edge <= 1, "golden_edge", "be in [0, 1]", golden_edge)
-    problems = []
-    for index, question in enumerate(band_questions(split, count, seed)):
-        rng = random.Random(f"bands {split} {seed} {index}")
-        problems.append(question.problem(f"bands/{split}/{seed}/{index:05d}", rng, golden_edge))
-    return tuple(problems)
+    return tuple(
+        question.problem(
+            f"{family}/{split}/{seed}/{index:05d}", random.Random(f"{family} {split} {seed} {index}"), golden_edge
+        )
+        for index, question in enumerate(questions)
+    )
 
 
 def _drawn(rng: random.Random, phrases: Sequence[str]) -> BandQuestion | None:

@@ -25,7 +25,7 @@ from typing import Any
 
 from codea1_env.checks import require, require_choice
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.families.bands import Split
+from codea1_env.problems.families.bands import Split, problems_of
 from codea1_env.problems.families.fineprint_parts import NUMBERS, WORDS, Clause, FineprintOperation, Material, Value
 from codea1_env.problems.families.miniature import loaded
 from codea1_env.problems.problem import Problem
@@ -190,15 +190,10 @@ def fineprint_problems(
     EMPTY, 1 to 4, that are drawn alike. Raises ConfigurationError where there are not so many questions.
     """
     require_choice("split", split, ("train", "held_out"))
-    require(0 <= golden_edge <= 1, "golden_edge", "be in [0, 1]", golden_edge)
     if not lengths or not all(type(length) is int and 1 <= length <= 4 for length in lengths):
         raise ConfigurationError(f"lengths must be numbers from 1 to 4, got {lengths!r}")
     family = FAMILY_OF[material.name]
-    problems = []
-    for index, question in enumerate(_questions(split, count, seed, material, lengths)):
-        rng = random.Random(f"{family} {split} {seed} {index}")
-        problems.append(question.problem(f"{family}/{split}/{seed}/{index:05d}", rng, golden_edge))
-    return tuple(problems)
+    return problems_of(family, split, seed, _questions(split, count, seed, material, lengths), golden_edge)
 
 
 fineprint_words_problems = functools.partial(fineprint_problems, material=WORDS)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.checks import require, require_choice
-from codea1_env.problems.families.bands import Split
+from codea1_env.problems.families.bands import Split, problems_of
 from codea1_env.problems.families.miniature_operations import AGGREGATES, FILTERS, MAPS, ListOperation
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
@@ -34,11 +34,8 @@ HIDDEN_TESTS = 24
 HIDDEN_EDGE_SHARE = 0.7
 
 
-class _Raised:
-    """What a program that raises is said to return; equal to nothing but itself."""
-
-
-RAISED = _Raised()
+RAISED = object()
+"""What a program that raises is said to return; equal to nothing but itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +162,15 @@ class Composition:
 def miniature_compositions(split: Split, count: int, seed: int) -> tuple[Composition, ...]:
     """`count` distinct questions of one split. The first ones do not depend on `count`."""
     require_choice("split", split, ("train", "held_out"))
-    available = sum(_in_split(split, f, m, a) for f in FILTERS for m in MAPS for a in AGGREGATES) * len(ENTRY_POINTS)
-    most = available // 2
+    triples = [(f.kind, m.kind, a.kind) for f in FILTERS for m in MAPS for a in AGGREGATES]
+    is_held_out = split == "held_out"
+    most = sum((triple in _held_out_triples()) == is_held_out for triple in triples) * len(ENTRY_POINTS) // 2
     require(0 <= count <= most, "count", f"be in [0, {most}] for split {split!r}", count)
     rng = random.Random(f"miniature {split} {seed}")
     compositions: dict[str, Composition] = {}
     while len(compositions) < count:
         drawn = Composition(rng.choice(ENTRY_POINTS), rng.choice(FILTERS), rng.choice(MAPS), rng.choice(AGGREGATES))
-        if _in_split(split, drawn.keep, drawn.transform, drawn.aggregate):
+        if (drawn.triple in _held_out_triples()) == is_held_out:
             compositions.setdefault(drawn.question, drawn)
     return tuple(compositions.values())
 
@@ -182,16 +180,7 @@ def miniature_problems(split: Split, count: int, seed: int, golden_edge: float =
 
     `golden_edge` in [0, 1] is the probability that a golden test's input is an edge input, not a typical one.
     """
-    require(0 <= golden_edge <= 1, "golden_edge", "be in [0, 1]", golden_edge)
-    problems = []
-    for index, composition in enumerate(miniature_compositions(split, count, seed)):
-        rng = random.Random(f"miniature {split} {seed} {index}")
-        problems.append(composition.problem(f"miniature/{split}/{seed}/{index:05d}", rng, golden_edge))
-    return tuple(problems)
-
-
-def _in_split(split: Split, keep: ListOperation, transform: ListOperation, aggregate: ListOperation) -> bool:
-    return ((keep.kind, transform.kind, aggregate.kind) in _held_out_triples()) == (split == "held_out")
+    return problems_of("miniature", split, seed, miniature_compositions(split, count, seed), golden_edge)
 
 
 @functools.cache

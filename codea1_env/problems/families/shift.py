@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import random
 
-from codea1_env.problems.families.bands import BandQuestion, Rules, Split, band_questions, off_by_one
+from codea1_env.problems.families.bands import BandQuestion, Rules, Split, band_questions, off_by_one, problems_of
 from codea1_env.problems.problem import Problem
 
 RULES = 3
@@ -43,10 +43,9 @@ def written(question: BandQuestion, rng: random.Random, rate: float, strength: f
 
 def shift_problems(split: Split, count: int, seed: int, golden_edge: float = 0.0) -> tuple[Problem, ...]:
     """`count` distinct problems; their mutants have one slip each, the first rule's first."""
+    questions = shift_questions(split, count, seed)
     problems = []
-    for index, question in enumerate(shift_questions(split, count, seed)):
-        rng = random.Random(f"shift {split} {seed} {index}")
-        problem = question.problem(f"shift/{split}/{seed}/{index:05d}", rng, golden_edge)
+    for question, problem in zip(questions, problems_of("shift", split, seed, questions, golden_edge), strict=True):
         mutants = tuple(question.program(slipped(question, (place,))) for place in range(RULES))
         problems.append(dataclasses.replace(problem, mutants=mutants, source="codea1 shift"))
     return tuple(problems)

@@ -19,6 +19,7 @@ assert may have seen what an earlier one did to a shared argument.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -52,7 +53,7 @@ class LeftOut:
 
 @dataclass(slots=True)
 class Extracted:
-    """What was found in one script."""
+    """What was found in one script, or in a set's pairs of call and value (`sources/pairs.py`)."""
 
     tests: list[TestCase] = field(default_factory=list)
     """Each once, in order."""
@@ -68,6 +69,8 @@ class Extracted:
     are_golden: bool = False
     """Whether such calls become golden tests; else hidden ones."""
     left_out: list[LeftOut] = field(default_factory=list)
+    malformed: str = ""
+    """Of pairs: what the first one must be that is none."""
 
 
 def extract(script: str, entry_point: str, rewriter: ast.NodeTransformer | None = None) -> Extracted:
@@ -82,10 +85,7 @@ def extract(script: str, entry_point: str, rewriter: ast.NodeTransformer | None 
 
 def reasons(left_out: Iterable[LeftOut]) -> dict[str, int]:
     """How often each reason occurs, most frequent first."""
-    counts: dict[str, int] = {}
-    for each in left_out:
-        counts[each.reason] = counts.get(each.reason, 0) + 1
-    return dict(sorted(counts.items(), key=lambda item: -item[1]))
+    return dict(Counter(each.reason for each in left_out).most_common())
 
 
 class _Reader(WideReader):
@@ -177,7 +177,11 @@ class _Reader(WideReader):
             self._found.reference_name = loop.reference
             self._found.reference_tolerance = loop.tolerance or default_tolerance(helper)
             for arguments in inputs.elts:
-                self._read_unvalued(arguments)
+                written = self._equality(arguments, ast.Constant(None))
+                if written.call is None:
+                    self._leave(arguments, written.reason)
+                else:
+                    self._found.unvalued.append(written.call)
         elif not isinstance(results, ast.List) or len(results.elts) != len(inputs.elts):
             self._leave(statement, "a loop whose results are not listed, one for each input")
         else:
@@ -187,13 +191,6 @@ class _Reader(WideReader):
                 if self._take(self._equality(arguments, value), arguments):
                     self._found.tolerance = max(self._found.tolerance, granted)
         return ""
-
-    def _read_unvalued(self, arguments: ast.expr) -> None:
-        written = self._equality(arguments, ast.Constant(None))
-        if written.call is None:
-            self._leave(arguments, written.reason)
-        else:
-            self._found.unvalued.append(written.call)
 
     def _equality(self, arguments: ast.expr, value: ast.expr) -> WrittenTest:
         """Of the entry point with these arguments; those that are no display stay spread, which the grammar refuses."""
@@ -211,12 +208,11 @@ class _Reader(WideReader):
 
     def _leave(self, node: ast.AST, reason: str) -> None:
         """Leave every assert in `node` out, or `node` itself where it has none."""
-        asserts = [each for each in ast.walk(node) if isinstance(each, ast.Assert) or _is_unittests(each)]
+        calls = [each for each in ast.walk(node) if isinstance(each, ast.Assert | ast.Call)]
+        asserts: list[ast.AST] = [
+            each for each in calls if isinstance(each, ast.Assert) or condition_of(each) is not None
+        ]
         self._found.left_out += [LeftOut(_shown(each), reason) for each in asserts or [node]]
-
-
-def _is_unittests(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and condition_of(node) is not None
 
 
 def _conjuncts(test: ast.expr) -> Iterable[ast.expr]:

@@ -15,8 +15,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codea1_env.problems.check_functions import LeftOut
-from codea1_env.problems.problem import Problem
+from codea1_env.problems.check_functions import Extracted, LeftOut
 from codea1_env.problems.sources.draft import (
     CUSTOMARY_IMPORTS,
     Draft,
@@ -24,6 +23,7 @@ from codea1_env.problems.sources.draft import (
     RowError,
     Source,
     imports_of,
+    json_value,
     plain_value,
     said,
     shown,
@@ -39,7 +39,6 @@ from codea1_env.problems.sources.pairs import (
     call_tests,
     checker_for,
     functional_tests,
-    json_value,
     method_as_function,
     program_as_function,
     question_about_text,
@@ -49,7 +48,6 @@ from codea1_env.problems.sources.pairs import (
     with_whole_keys,
 )
 from codea1_env.reading.parsing import parses
-from codea1_env.reading.test_case import TestCase
 
 MAX_UNPACKED = 1 << 28
 """Bytes of LiveCodeBench's private tests, unpacked."""
@@ -75,7 +73,7 @@ def _read_apps(row: Row, source: Source) -> Draft:
     inputs, outputs = _list(cases, "inputs"), _list(cases, "outputs")
     name = cases.get("fn_name")
     question = text(row, "question")
-    common = {"problem_id": _name_of(row, source), "difficulty": said(row, "difficulty")}
+    common: dict[str, Any] = {"problem_id": _name_of(row, source), "difficulty": said(row, "difficulty")}
     solution = _first_python(solutions)
     module = tree_of(solution, "the solution")
     if isinstance(name, str) and name:
@@ -84,21 +82,20 @@ def _read_apps(row: Row, source: Source) -> Draft:
         given = [[with_whole_keys(each[0])] if isinstance(each, list) and len(each) == 1 else each for each in inputs]
         calls = call_tests(name, given, values)
         require_some(calls)
-        problem = source.problem(
+        return source.draft(
             module,
+            golden=calls,
             question=question,
             entry_point=name,
             reference_solution=method_as_function(solution, name),
-            golden_tests=tuple(calls.tests),
             starter_code=starter_of_method(str(row.get("starter_code") or ""), name),
             imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, imports_of(module)])),
             checker=checker_for(calls.tests, TUPLES_AS_LISTS if are_wrapped else TUPLE_AS_LIST),
             **common,
         )
-        return Draft(problem, (), tuple(calls.left_out))
     texts = text_tests(_called(source), inputs, outputs)
     require_some(texts)
-    return Draft(_about_program(source, question, solution, texts.tests, **common), (), tuple(texts.left_out))
+    return _about_program(source, question, solution, golden=texts, **common)
 
 
 def _read_code_contests(row: Row, source: Source) -> Draft:
@@ -112,26 +109,19 @@ def _read_code_contests(row: Row, source: Source) -> Draft:
         text_tests(_called(source), *_pairs(row, name)) for name in ("public_tests", "private_tests", "generated_tests")
     ]
     require_some(public, *others)
-    golden, left_out = public.tests, public.left_out
-    different: dict[TestCase, None] = {}
-    for each in others:
-        left_out += each.left_out
-        different.update(dict.fromkeys(case for case in each.tests if case not in golden))
-    hidden = list(different)
-    more = len(hidden) - MAX_HIDDEN
-    if more > 0:
-        left_out += [LeftOut("", f"more than {MAX_HIDDEN} private and generated tests")] * more
+    hidden = list(dict.fromkeys(case for each in others for case in each.tests if case not in public.tests))
+    left_out = [left for each in others for left in each.left_out]
+    left_out += [LeftOut("", f"more than {MAX_HIDDEN} private and generated tests")] * (len(hidden) - MAX_HIDDEN)
     difficulty = row.get("difficulty")
-    problem = _about_program(
+    return _about_program(
         source,
         text(row, "description"),
         _first_python(python),
-        golden,
+        golden=public,
+        hidden=Extracted(hidden[:MAX_HIDDEN], left_out=left_out),
         problem_id=text(row, "name"),
         difficulty=str(difficulty) if difficulty not in (None, 0) else "",
-        hidden_tests=tuple(hidden[:MAX_HIDDEN]),
     )
-    return Draft(problem, (), tuple(left_out))
 
 
 def _read_live_code_bench(row: Row, source: Source) -> Draft:
@@ -148,25 +138,24 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
             functional_tests(str(name), inputs, outputs) if name else text_tests(_called(source), inputs, outputs)
         )
     require_some(*written)
-    golden, hidden = (each.tests for each in written)
-    left_out = tuple(left for each in written for left in each.left_out)
+    golden, hidden = written
     common: dict[str, Any] = {
+        "golden": golden,
+        "hidden": hidden,
         "problem_id": text(row, "question_id"),
-        "hidden_tests": tuple(case for case in hidden if case not in golden),
+        "hidden_tests": tuple(case for case in hidden.tests if case not in golden.tests),
         "difficulty": said(row, "difficulty"),
     }
     if not name:
-        return Draft(_about_program(source, question, None, golden, **common), (), left_out)
-    problem = source.problem(
+        return _about_program(source, question, None, **common)
+    return source.draft(
         question=question,
         entry_point=str(name),
         starter_code=starter_of_method(starter, str(name)),
         imports=CUSTOMARY_IMPORTS,
-        golden_tests=tuple(golden),
-        checker=checker_for((*golden, *hidden), TUPLE_AS_LIST),
+        checker=checker_for((*golden.tests, *hidden.tests), TUPLE_AS_LIST),
         **common,
     )
-    return Draft(problem, (), left_out)
 
 
 def _called(source: Source) -> str:
@@ -174,9 +163,7 @@ def _called(source: Source) -> str:
     return PROGRAM if source.programs_as == "program" else ENTRY_POINT
 
 
-def _about_program(
-    source: Source, question: str, solution: str | None, golden: Sequence[TestCase], **fields: Any
-) -> Problem:
+def _about_program(source: Source, question: str, solution: str | None, **fields: Any) -> Draft:
     if source.programs_as == "program":
         fields |= {"question": question, "kind": "program", "reference_solution": solution}
     else:
@@ -184,14 +171,7 @@ def _about_program(
         fields |= {"question": question_about_text(question), "reference_solution": function}
         fields["starter_code"] = STARTER_CODE
     modules = [] if solution is None else [tree_of(solution, "the solution")]
-    return source.problem(
-        *modules,
-        imports="",
-        entry_point=_called(source),
-        golden_tests=tuple(golden),
-        **fields,
-        **_COMPARED[source.name],
-    )
+    return source.draft(*modules, imports="", entry_point=_called(source), **fields, **_COMPARED[source.name])
 
 
 def _private_tests(packed: str) -> object:

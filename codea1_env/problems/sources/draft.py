@@ -246,7 +246,7 @@ def called_names(scripts: Sequence[str]) -> list[str]:
 def plain_value(given: str) -> Any:
     """What a text spells in JSON, or in Python's literals. Raises ValueError."""
     try:
-        return json.loads(given, parse_int=whole_number)
+        return json_value(given)
     except (ValueError, RecursionError):
         pass
     try:
@@ -258,7 +258,12 @@ def plain_value(given: str) -> Any:
         raise ValueError(f"{given[:100]!r}") from None
 
 
-def whole_number(digits: str) -> object:
+def json_value(given: str) -> Any:
+    """Of a text. Raises ValueError, RecursionError."""
+    return json.loads(given, parse_int=_whole_number)
+
+
+def _whole_number(digits: str) -> object:
     """A whole number of JSON's. Python reads no more than some thousand digits at once, `decimal` does; what is longer
     than a test may be is no plain data."""
     if len(digits) <= _DIGITS:

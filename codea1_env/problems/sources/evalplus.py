@@ -150,7 +150,7 @@ def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draf
     problem = source.problem(
         module,
         problem_id=task_id,
-        question=_said(prompt) if is_whole else prompt,
+        question=prompt.strip().removeprefix('"""').removesuffix('"""').strip() + "\n" if is_whole else prompt,
         entry_point=entry_point,
         reference_solution=reference,
         starter_code=starter_of(module, entry_point) if is_whole else "",
@@ -172,11 +172,6 @@ def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draf
         )
         left_out += lost
     return Draft(problem, tuple(unvalued), tuple(left_out))
-
-
-def _said(prompt: str) -> str:
-    """The text of a prompt that is a docstring."""
-    return prompt.strip().removeprefix('"""').removesuffix('"""').strip() + "\n"
 
 
 def _calls(
@@ -287,13 +282,12 @@ def entry_point_of(module: ast.Module, asserts: list[str]) -> str:
     functions = list(functions_of(module))
     called = called_names(asserts)
     if not any(name in called for name in functions):
-        of = f"the solution, which has {', '.join(functions)}" if functions else "the solution, which has none"
-        raise RowError(f"the tests must have asserts that call a function of {of}, got {_told(called)}")
+        got = f"calls of {', '.join(dict.fromkeys(called))}"[:200] if called else "no assert with a call"
+        raise RowError(
+            f"the tests must have asserts that call a function of the solution, which has "
+            f"{', '.join(functions) or 'none'}, got {got}"
+        )
     return max(reversed(functions), key=called.count)
-
-
-def _told(called: list[str]) -> str:
-    return f"calls of {', '.join(dict.fromkeys(called))}"[:200] if called else "no assert with a call"
 
 
 def problem_id_of(row: Row) -> str:

@@ -15,7 +15,7 @@ import functools
 import hashlib
 import json
 
-from codea1_env.problems.check_functions import LeftOut, extract
+from codea1_env.problems.check_functions import Extracted, LeftOut, extract
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
     Draft,
@@ -36,7 +36,6 @@ from codea1_env.problems.sources.draft import (
     tree_of,
 )
 from codea1_env.problems.sources.evalplus import HUMANEVALPLUS, entry_point_of, problem_id_of, script_of
-from codea1_env.problems.sources.pairs import Written
 from codea1_env.reading.parsing import names_in, source_of, unindented
 from codea1_env.reading.test_case import TestCase
 
@@ -138,10 +137,6 @@ def _before(module: ast.Module, entry_point: str) -> str:
     return "\n".join(source_of(node) for node in module.body[: names.index(entry_point)])
 
 
-def _test_of(row: Row) -> str:
-    return text(row, "test")
-
-
 def _asserts_of(row: Row) -> str:
     """MBPP's asserts behind what they set up; of mxeval's form its check."""
     if "test_list" not in row:
@@ -226,11 +221,11 @@ def _scripts_of(row: Row, name: str) -> list[str]:
     return [tests] if isinstance(tests, str) else texts_of(row, name)
 
 
-def _pairs_of(row: Row, name: str) -> Written:
+def _pairs_of(row: Row, name: str) -> Extracted:
     """Pairs of call and value as test cases. Raises RowError."""
     field = spelt(row.get(name))
     if field is None:
-        return Written([], [])
+        return Extracted()
     must = f"{name} must be a list of pairs of texts [call, value]"
     if not isinstance(field, list | tuple):
         raise RowError(f"{must}, got {shown(field)!r}")
@@ -243,7 +238,7 @@ def _pairs_of(row: Row, name: str) -> Written:
                 left_out.append(LeftOut(shown(pair), must))
     if left_out and not tests:
         raise RowError(f"{must}, got {shown(field)!r}")
-    return Written(tests, left_out)
+    return Extracted(tests, left_out=left_out)
 
 
 def _derived_id(entry_point: str, question: str, code: str) -> str:
@@ -272,7 +267,7 @@ BIG_CODE_BENCH = Source(
     "Apache-2.0",
     _read_big_code_bench,
     is_for_evaluation=True,
-    script_of=_test_of,
+    script_of=lambda row: text(row, "test"),
     has_scripts_only=True,
 )
 BIG_CODE_BENCH_INSTRUCT = dataclasses.replace(

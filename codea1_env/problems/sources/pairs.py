@@ -10,12 +10,10 @@ candidate is asked to be such a function.
 from __future__ import annotations
 
 import ast
-import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
 
-from codea1_env.problems.check_functions import LeftOut
-from codea1_env.problems.sources.draft import MAX_TEXT, RowError, shown, tree_of, whole_number
+from codea1_env.problems.check_functions import Extracted, LeftOut
+from codea1_env.problems.sources.draft import MAX_TEXT, RowError, json_value, shown, tree_of
 from codea1_env.reading.literals import NotLiteral, value_source
 from codea1_env.reading.parsing import source_of
 from codea1_env.reading.test_case import TestCase
@@ -33,15 +31,6 @@ TUPLES_AS_LISTS = """def check(arguments, returned, reference):
 """
 
 
-class Written(NamedTuple):
-    """Pairs of a set as tests, each once, in order."""
-
-    tests: list[TestCase]
-    left_out: list[LeftOut]
-    malformed: str = ""
-    """What the first pair must be that is none."""
-
-
 def test_of(entry_point: str, arguments: Sequence[object], value: object) -> TestCase:
     """One test of plain data. Raises NotLiteral for what is none."""
     return TestCase(f"{entry_point}({', '.join(map(value_source, arguments))})", value_source(value))
@@ -49,29 +38,29 @@ def test_of(entry_point: str, arguments: Sequence[object], value: object) -> Tes
 
 def written_pairs(
     written: Callable[[object, object], TestCase], inputs: Sequence[object], outputs: Sequence[object]
-) -> Written:
+) -> Extracted:
     """Each pair by itself: one that is no test leaves the others. Raises RowError."""
     if len(inputs) != len(outputs):
         raise RowError(f"inputs and outputs must be equally many, got {len(inputs)} and {len(outputs)}")
-    tests: dict[TestCase, None] = {}
-    left_out, malformed = [], ""
+    found = Extracted()
     for given, value in zip(inputs, outputs, strict=True):
         try:
-            tests[written(given, value)] = None
+            found.tests.append(written(given, value))
         except (RowError, NotLiteral) as error:
-            left_out.append(LeftOut(shown(given), str(error)))
-            malformed = malformed or (str(error) if isinstance(error, RowError) else "")
-    return Written(list(tests), left_out, malformed)
+            found.left_out.append(LeftOut(shown(given), str(error)))
+            found.malformed = found.malformed or (str(error) if isinstance(error, RowError) else "")
+    found.tests = list(dict.fromkeys(found.tests))
+    return found
 
 
-def require_some(*written: Written) -> None:
+def require_some(*written: Extracted) -> None:
     """Raise RowError where nothing is a test and something is malformed."""
     malformed = [each.malformed for each in written if each.malformed]
     if malformed and not any(each.tests for each in written):
         raise RowError(malformed[0])
 
 
-def call_tests(entry_point: str, arguments: Sequence[object], values: Sequence[object]) -> Written:
+def call_tests(entry_point: str, arguments: Sequence[object], values: Sequence[object]) -> Extracted:
     """Lists of plain arguments and their values as tests. Raises RowError."""
 
     def written(given: object, value: object) -> TestCase:
@@ -82,7 +71,7 @@ def call_tests(entry_point: str, arguments: Sequence[object], values: Sequence[o
     return written_pairs(written, arguments, values)
 
 
-def functional_tests(name: str, inputs: Sequence[object], outputs: Sequence[object]) -> Written:
+def functional_tests(name: str, inputs: Sequence[object], outputs: Sequence[object]) -> Extracted:
     """Arguments are JSON, one to a line."""
 
     def written(given: object, expected: object) -> TestCase:
@@ -96,11 +85,6 @@ def functional_tests(name: str, inputs: Sequence[object], outputs: Sequence[obje
         return test_of(name, arguments, value)
 
     return written_pairs(written, inputs, outputs)
-
-
-def json_value(given: str) -> Any:
-    """Of a text. Raises ValueError, RecursionError."""
-    return json.loads(given, parse_int=whole_number)
 
 
 def checker_for(tests: Iterable[TestCase], checker: str) -> str:
@@ -167,7 +151,7 @@ def wrapped_program(module: ast.Module) -> str | None:
     return None
 
 
-def text_tests(entry_point: str, inputs: Sequence[object], outputs: Sequence[object]) -> Written:
+def text_tests(entry_point: str, inputs: Sequence[object], outputs: Sequence[object]) -> Extracted:
     """Pairs of texts (or lists of lines) as tests with the text as the one argument. Raises RowError."""
 
     def written(given: object, expected: object) -> TestCase:

@@ -6,7 +6,6 @@ The hub needs the extra `data`, Parquet files too. Does not know what the fields
 from __future__ import annotations
 
 import gzip
-import json
 import os
 import zlib
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.extras import extra
-from codea1_env.problems.sources.draft import Row, Source, shown, whole_number
+from codea1_env.problems.sources.draft import Row, Source, json_value, shown
 
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json")
 _BATCH_ROWS = 256
@@ -69,36 +68,29 @@ def _json_lines(path: Path) -> Iterator[Row]:
     opened: Any = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as lines:
-            if lines.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":  # whatever its name, one JSON list
-                lines.seek(0)
-                yield from _json_list(lines.read(), path)
-                return
+            is_list = lines.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"["  # whatever its name, one JSON list
             lines.seek(0)
+            rows = _json(lines.read(), f"{path}", "a JSON list") if is_list else ()
+            for number, row in enumerate(rows, start=1):
+                yield _record(row, f"{path}: row {number}")
             for number, line in enumerate(lines, start=1):
                 if line.strip():
-                    yield _json_row(line, f"{path}:{number}")
+                    where = f"{path}:{number}: the line"
+                    yield _record(_json(line, where, "one JSON object"), where)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise FormatError(f"{path} must be a gzip file, got: {error}") from None
 
 
-def _json_list(content: bytes, path: Path) -> Iterator[Row]:
+def _json(content: bytes, where: str, must: str) -> Any:
     try:
-        rows = json.loads(content.decode("utf-8-sig"), parse_int=whole_number)
+        return json_value(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path} must be a JSON list in UTF-8, got: {error}") from None
-    for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict):
-            raise FormatError(f"{path}: row {number} must be a JSON object, got {shown(row)}")
-        yield row
+        raise FormatError(f"{where} must be {must} in UTF-8, got: {error}") from None
 
 
-def _json_row(line: bytes, where: str) -> Row:
-    try:
-        row = json.loads(line.decode("utf-8-sig"), parse_int=whole_number)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{where}: the line must be one JSON object in UTF-8, got: {error}") from None
+def _record(row: object, where: str) -> Row:
     if not isinstance(row, dict):
-        raise FormatError(f"{where}: the line must be a JSON object, got {shown(row)}")
+        raise FormatError(f"{where} must be a JSON object, got {shown(row)}")
     return row
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.check_functions import LeftOut
+from codea1_env.problems.check_functions import Extracted, LeftOut
 from codea1_env.problems.sources.draft import (
     MAX_TEXT,
     Draft,
@@ -101,20 +101,19 @@ def _read_condefects(row: Row, source: Source) -> Draft:
     if not row["right"]:
         raise RowError(f"a task must have a correctVersion.py, got none in {name}")
     reference = row["right"][0]
-    problem = source.problem(
+    return source.draft(
         tree_of(reference, "the right program"),
+        golden=Extracted(cases[:_GOLDEN], left_out=left_out),
+        hidden=Extracted(cases[_GOLDEN:]),
         imports="",
         problem_id=f"ConDefects/{name}",
         question=row["question"] or f"Write a program for the task {name} of AtCoder.",
         entry_point=PROGRAM,
         kind="program",
         reference_solution=reference,
-        golden_tests=tuple(cases[:_GOLDEN]),
-        hidden_tests=tuple(cases[_GOLDEN:]),
         mutants=_mutants(row),
         time_limit_s=4.0,
     )
-    return Draft(problem, (), tuple(left_out))
 
 
 def _read_refactory(row: Row, source: Source) -> Draft:
@@ -134,19 +133,18 @@ def _read_refactory(row: Row, source: Source) -> Draft:
         raise RowError(f"the inputs must call a function of the reference, got {', '.join(functions_of(module))}")
     entry_point = max(dict.fromkeys(names), key=names.count)
     arguments = source_of(functions_of(module)[entry_point].args)
-    problem = source.problem(
+    return source.draft(
         module,
+        golden=Extracted(cases[:_GOLDEN], left_out=left_out),
+        hidden=Extracted(cases[_GOLDEN:]),
         problem_id=f"Refactory/{text(row, 'name')}",
         question=row["question"] or f"Write {entry_point}({arguments}).",
         entry_point=entry_point,
         reference_solution=reference,
-        golden_tests=tuple(cases[:_GOLDEN]),
-        hidden_tests=tuple(cases[_GOLDEN:]),
         mutants=_mutants(row),
         starter_code=starter_of(module, entry_point),
         imports=row["imports"],
     )
-    return Draft(problem, (), tuple(left_out))
 
 
 def _call(given: str) -> ast.Call | None:

@@ -18,9 +18,9 @@ from collections.abc import Iterator
 
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, canonical_name, read_released, rejected
 from codea1_env.reading.inlining import MAX_INLINED
-from codea1_env.reading.parsing import MAX_CHARACTERS, SourceText, Unparsable, parse
-from codea1_env.reading.pure_expressions import Reason
-from codea1_env.reading.suites import Ignored, Suite, suite_of
+from codea1_env.reading.parsing import SourceText, Unparsable, parse
+from codea1_env.reading.pure_expressions import Reason, given_in
+from codea1_env.reading.suites import Ignored, Suite, as_far_as_read, suite_of
 
 _PYTHON_BLOCK = re.compile(r"```python(.*?)```", re.DOTALL)
 _UNPRINTABLE = re.compile(f"[^{re.escape(string.printable)}]")
@@ -41,9 +41,7 @@ def released_suite(response: str, entry_point: str) -> Suite:
     blocks = _PYTHON_BLOCK.findall(response)
     code = "\n".join(blocks) if blocks else response.strip()
     unread: Counter[Ignored] = Counter()
-    if len(code) > MAX_CHARACTERS:
-        unread[Ignored.TOO_LONG] += 1
-        code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
+    code = as_far_as_read(code, unread)
     read = _in_blocks(code, name) if blocks else _by_lines(code, name)
     items = list(read)
     unread.update(item for item in items if isinstance(item, Ignored))
@@ -86,21 +84,15 @@ def _in_blocks(code: str, entry_point: str) -> Iterator[WrittenTest | Ignored]:
             elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
                 target = statement.targets[0]
                 if isinstance(target, ast.Name):
-                    names.known[target.id] = _Named(statement.value, len(text))
-
-
-class _Named:
-    """What a name of a suite stands for, as it was written."""
-
-    def __init__(self, value: ast.expr, size: int) -> None:
-        self.value, self.size = value, size
+                    names.known[target.id] = statement.value, len(text)
 
 
 class _BoundedNames:
     """The names of a suite, and how much they may still bring into its asserts."""
 
     def __init__(self) -> None:
-        self.known: dict[str, _Named] = {}
+        self.known: dict[str, tuple[ast.expr, int]] = {}
+        """What each stands for, as it was written, and the size of that."""
         self.left = MAX_INLINED
 
 
@@ -145,15 +137,16 @@ def _test(statement: ast.stmt, source: str, entry_point: str, names: _BoundedNam
     left = statement.test.left
     if not isinstance(left, ast.Call):
         return None
-    values = [*left.args, *[keyword.value for keyword in left.keywords]]
-    used = [names.known[value.id] for value in values if isinstance(value, ast.Name) and value.id in names.known]
-    size = sum(named.size for named in used)
+    used = [
+        names.known[value.id] for value in given_in(left) if isinstance(value, ast.Name) and value.id in names.known
+    ]
+    size = sum(each for _, each in used)
     if len(source) + size > MAX_SOURCE or size > names.left:
         return rejected(source, Reason.TOO_LARGE if used else Reason.TOO_LONG)
     names.left -= size
 
     def known(value: ast.expr) -> ast.expr:
-        return names.known[value.id].value if isinstance(value, ast.Name) and value.id in names.known else value
+        return names.known[value.id][0] if isinstance(value, ast.Name) and value.id in names.known else value
 
     keywords = [ast.keyword(keyword.arg, known(keyword.value)) for keyword in left.keywords]
     call = ast.Call(left.func, [known(value) for value in left.args], keywords)

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from codea1_env.checks import require_choice
 from codea1_env.reading import grammar
 from codea1_env.reading.answers import (
-    Range,
     TrimmedAnswer,
     behind_thought,
     blocks_of,
@@ -44,7 +43,7 @@ from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
 from codea1_env.reading.signatures import has_solution_class
 from codea1_env.reading.steps import Steps, TooMuch
-from codea1_env.reading.suites import Ignored, Suite, suite_of
+from codea1_env.reading.suites import Ignored, Suite, as_far_as_read, suite_of
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide.reader import WideReader
 from codea1_env.reading.wide.relational_tests import read_relational_case
@@ -139,11 +138,9 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     ranges = answer.suite_ranges()
     code = asserts_of_texts("\n".join(map(trimmed, answer.blocks())) if ranges else answer.text)
     reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
-    if len(code) > MAX_CHARACTERS:
-        reader.unread[Ignored.TOO_LONG] += 1
-        code = code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
-    reader.read(code)
-    reader.unread[Ignored.OUTSIDE_FENCES] = _asserts_outside(answer.text, ranges) if ranges else 0
+    reader.read(as_far_as_read(code, reader.unread))
+    inside = sum(len(_ASSERT_LINE.findall(answer.text, start, end)) for start, end, _ in ranges)
+    reader.unread[Ignored.OUTSIDE_FENCES] = len(_ASSERT_LINE.findall(answer.text)) - inside if ranges else 0
     return suite_of(reader.tests, reader.unread)
 
 
@@ -199,12 +196,6 @@ def _program_of(answer: TrimmedAnswer, defines: re.Pattern[str], entry_point: st
     chosen = (fitting or places or [-1])[-1]
     before = [blocks[place] for place in places if place < chosen]
     return joined(before, blocks[chosen]) if before else blocks.get(chosen, "")
-
-
-def _asserts_outside(text: str, ranges: list[Range]) -> int:
-    """Lines that begin with an assert, but for those between the fences."""
-    inside = sum(len(_ASSERT_LINE.findall(text, start, end)) for start, end, _ in ranges)
-    return len(_ASSERT_LINE.findall(text)) - inside
 
 
 def _definition_of(entry_point: str) -> re.Pattern[str]:

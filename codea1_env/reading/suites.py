@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from codea1_env.reading.grammar import WrittenTest
+from codea1_env.reading.parsing import MAX_CHARACTERS
 
 
 class Ignored(StrEnum):
@@ -42,6 +44,14 @@ class Suite:
     def ignored(self) -> int:
         """Statements and unparsable fragments that are no asserts, imports and remembered names apart."""
         return sum(count for reason, count in self.unread if reason is not Ignored.OUTSIDE_FENCES)
+
+
+def as_far_as_read(code: str, unread: Counter[Ignored]) -> str:
+    """The lines of a suite's code that are read."""
+    if len(code) <= MAX_CHARACTERS:
+        return code
+    unread[Ignored.TOO_LONG] += 1
+    return code[: code.rfind("\n", 0, MAX_CHARACTERS) + 1 or MAX_CHARACTERS]
 
 
 def suite_of(tests: Iterable[WrittenTest], unread: Mapping[Ignored, int]) -> Suite:

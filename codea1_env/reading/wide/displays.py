@@ -10,26 +10,30 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Generic, TypeVar
 
 MAX_ROWS = 64
 """Rows that are read of one table: a suite has K tests, and what comes after them counts for nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class DisplayRows:
-    """The rows of a table."""
+_Row = TypeVar("_Row")
 
-    rows: tuple[ast.expr, ...]
+
+@dataclass(frozen=True, slots=True)
+class Rows(Generic[_Row]):
+    """The rows of a table, or of a test."""
+
+    rows: tuple[_Row, ...]
     is_cut: bool
     """It has more."""
 
 
-def table(node: ast.expr, most: int = MAX_ROWS) -> DisplayRows | None:
+def table(node: ast.expr, most: int = MAX_ROWS) -> Rows[ast.expr] | None:
     """The rows of an expression, all names in it inlined; None where it is no literal table. No more than `most`."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         if any(isinstance(item, ast.Starred) for item in node.elts):
             return None
-        return DisplayRows(tuple(node.elts[:most]), len(node.elts) > most)
+        return Rows(tuple(node.elts[:most]), len(node.elts) > most)
     if isinstance(node, ast.Dict):
         return _of_dict(node, "keys", most)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -37,10 +41,10 @@ def table(node: ast.expr, most: int = MAX_ROWS) -> DisplayRows | None:
         if not isinstance(node.left, ast.List | ast.BinOp) or ones is None or others is None:
             return None
         rows = (*ones.rows, *others.rows)
-        return DisplayRows(rows[:most], ones.is_cut or others.is_cut or len(rows) > most)
+        return Rows(rows[:most], ones.is_cut or others.is_cut or len(rows) > most)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         letters: list[ast.expr] = [ast.Constant(letter) for letter in node.value[: most + 1]]
-        return DisplayRows(tuple(letters[:most]), len(letters) > most)
+        return Rows(tuple(letters[:most]), len(letters) > most)
     if not isinstance(node, ast.Call) or any(keyword.arg != "start" for keyword in node.keywords):
         return None
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Dict) and not node.args:
@@ -52,7 +56,7 @@ def table(node: ast.expr, most: int = MAX_ROWS) -> DisplayRows | None:
     )
 
 
-def _of_dict(node: ast.Dict, method: str, most: int) -> DisplayRows | None:
+def _of_dict(node: ast.Dict, method: str, most: int) -> Rows[ast.expr] | None:
     if method not in ("items", "keys", "values") or None in node.keys:
         return None
     pairs: dict[object, tuple[ast.expr, ast.expr]] = {}
@@ -64,17 +68,17 @@ def _of_dict(node: ast.Dict, method: str, most: int) -> DisplayRows | None:
         key if method == "keys" else value if method == "values" else ast.Tuple([key, value], ast.Load())
         for key, value in islice(pairs.values(), most)
     ]
-    return DisplayRows(tuple(shown), len(pairs) > most)
+    return Rows(tuple(shown), len(pairs) > most)
 
 
-def _of_call(name: str, arguments: Sequence[ast.expr], most: int) -> DisplayRows | None:
+def _of_call(name: str, arguments: Sequence[ast.expr], most: int) -> Rows[ast.expr] | None:
     if name == "range":
         bounds = [whole(argument) for argument in arguments]
         known = [bound for bound in bounds if bound is not None]
         if not 1 <= len(known) == len(bounds) <= 3 or (len(known) == 3 and known[2] == 0):
             return None
         numbers = list(islice(range(*known), most + 1))
-        return DisplayRows(tuple(_number(number) for number in numbers[:most]), len(numbers) > most)
+        return Rows(tuple(_number(number) for number in numbers[:most]), len(numbers) > most)
     if name in ("zip", "enumerate") and any(isinstance(argument, ast.Set) for argument in arguments):
         return None  # what stands first in a set is not what is written first
     first = 0
@@ -86,10 +90,10 @@ def _of_call(name: str, arguments: Sequence[ast.expr], most: int) -> DisplayRows
     is_cut = all(each.is_cut for each in tables)
     if name == "zip":
         rows = zip(*(each.rows for each in tables), strict=False)
-        return DisplayRows(tuple(ast.Tuple(list(row), ast.Load()) for row in rows), is_cut)
+        return Rows(tuple(ast.Tuple(list(row), ast.Load()) for row in rows), is_cut)
     if name == "enumerate" and len(tables) == 1:
         pairs = enumerate(tables[0].rows, first)
-        return DisplayRows(tuple(ast.Tuple([_number(place), row], ast.Load()) for place, row in pairs), is_cut)
+        return Rows(tuple(ast.Tuple([_number(place), row], ast.Load()) for place, row in pairs), is_cut)
     if name in ("list", "tuple") and len(tables) == 1:
         return tables[0]
     return None

@@ -25,7 +25,7 @@ from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.parsing import SourceText
 from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.steps import Steps
-from codea1_env.reading.wide.displays import table
+from codea1_env.reading.wide.displays import Rows, table
 from codea1_env.reading.wide.statements import Statements
 
 _PARAM = "param"
@@ -74,7 +74,7 @@ class Fixtures:
         finally:
             self._known = outside
 
-    def rows(self, parameters: Sequence[str]) -> Rows:
+    def rows(self, parameters: Sequence[str]) -> Rows[Row]:
         """For each way to give the fixtures among a test's parameters: what these stand for. Raises TooMuch."""
         columns = [(name, values) for name in parameters if (values := self._values(name)) is not None]
         if not columns:
@@ -132,17 +132,9 @@ MAX_ROWS_OF_ALL = 256
 Row = dict[str, ast.expr]
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of one test function; one empty row where it has no decorator."""
-
-    rows: tuple[Row, ...]
-    is_cut: bool
-    """There are more."""
-
-
-def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.expr], steps: Steps) -> Rows | None:
-    """None where a decorator says something else. `inlined` puts names in place; raises Rejected. Raises TooMuch."""
+def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.expr], steps: Steps) -> Rows[Row] | None:
+    """The rows of one test function; one empty row where it has no decorator. None where a decorator says something
+    else. `inlined` puts names in place; raises Rejected. Raises TooMuch."""
     tables = [_rows(decorator, inlined) for decorator in reversed(decorators)]  # the nearest one varies slowest
     if None in tables:
         return None
@@ -155,7 +147,7 @@ def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.ex
     return Rows(tuple(merged[:MAX_ROWS_OF_ALL]), is_cut)
 
 
-def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows | None:
+def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows[Row] | None:
     if not isinstance(decorator, ast.Call) or name_of(decorator.func) != "parametrize" or len(decorator.args) < 2:
         return None
     if any(keyword.arg not in ("ids", "scope") for keyword in decorator.keywords):  # `indirect` asks a fixture
@@ -215,12 +207,9 @@ def with_setup(node: ast.ClassDef, methods: Sequence[ast.FunctionDef]) -> list[a
         return list(methods)
     before: list[ast.stmt] = [as_names.of_class(each) for each in own]
     before += [as_names.visit(statement) for setup in setups for statement in setup.body]
-    return [_behind(before, as_names.visit(method)) for method in methods]
-
-
-def _behind(before: list[ast.stmt], method: ast.FunctionDef) -> ast.FunctionDef:
-    method.body = [*before, *method.body]
-    return method
+    for method in map(as_names.visit, methods):
+        method.body = [*before, *method.body]
+    return list(methods)
 
 
 def _targets(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:

@@ -173,17 +173,18 @@ def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -
             raise Rejected(Reason.WRAPPED_CALL if mentions(call, name) else Reason.NOT_ENTRY_POINT)
         assert isinstance(call, ast.Call)
         return _read(_Sides(call, expected), source, name, CASE_DEPTH)
-    except Unparsable as error:
-        return rejected(source, Reason(error.args[0]))
     except Rejected as error:
         return rejected(source, error.reason)
 
 
 def single_expression(text: str) -> ast.expr:
-    """The syntax tree of a text that is one expression. Raises Unparsable."""
-    body = parse(text, MAX_CASE).body
+    """The syntax tree of a text that is one expression. Raises Rejected."""
+    try:
+        body = parse(text, MAX_CASE).body
+    except Unparsable as error:
+        raise Rejected(Reason(error.args[0])) from None
     if len(body) != 1 or not isinstance(body[0], ast.Expr):
-        raise Unparsable(Reason.SYNTAX.value)
+        raise Rejected(Reason.SYNTAX)
     return body[0].value
 
 

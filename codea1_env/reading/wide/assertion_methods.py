@@ -28,10 +28,6 @@ def _call(name: str, *arguments: ast.expr) -> ast.expr:
     return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
-def _same_items(sides: Sequence[ast.expr]) -> ast.expr:
-    return ast.Compare(_call("sorted", sides[0]), [ast.Eq()], [_call("sorted", sides[1])])
-
-
 _EQUAL = _compare(ast.Eq())
 _TWO: Mapping[str, Callable[[Sequence[ast.expr]], ast.expr]] = {
     **dict.fromkeys(
@@ -47,7 +43,7 @@ _TWO: Mapping[str, Callable[[Sequence[ast.expr]], ast.expr]] = {
     "assertGreaterEqual": _compare(ast.GtE()),
     "assertLess": _compare(ast.Lt()),
     "assertLessEqual": _compare(ast.LtE()),
-    "assertCountEqual": _same_items,
+    "assertCountEqual": lambda sides: _EQUAL([_call("sorted", side) for side in sides[:2]]),
     "assertIsInstance": lambda sides: _call("isinstance", *sides[:2]),
     "assertNotIsInstance": lambda sides: _negated(_call("isinstance", *sides[:2])),
 }  # fmt: skip

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from codea1_env.reading.grammar import RAISED
 from codea1_env.reading.parsing import names_in
-from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.pure_expressions import Reason, Rejected, known_name
 
 RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
 """Functions, of unittest and of pytest, that say which exception must be raised."""
@@ -44,10 +44,14 @@ def condition_of_exception(expects: ast.Call, name: str, body: Sequence[ast.stmt
         called = _called(given, expects.keywords)
     else:
         pattern = pattern or named.pop("match", None)
-        called = _only_call(body)
-        if given or set(named) - {"msg"}:
+        if len(body) != 1 or not isinstance(body[0], ast.Expr | ast.Assign) or given or set(named) - {"msg"}:
             raise Rejected(Reason.EXPECTS_EXCEPTION)
-    names = _names(types)
+        called = body[0].value
+    # What an exception says of its class: `JSONDecodeError`, of `json.JSONDecodeError` too.
+    kinds = types.elts if isinstance(types, ast.Tuple) else [types]
+    names = list(dict.fromkeys(known_name(kind).rpartition(".")[2] for kind in kinds))
+    if "" in names:
+        raise Rejected(Reason.EXPECTS_EXCEPTION)
     call = ast.Call(ast.Name(RAISED, ast.Load()), [called, *map(ast.Constant, names)], [])
     right: ast.expr = ast.Constant(names[0]) if len(names) == 1 else ast.List([*map(ast.Constant, names)], ast.Load())
     is_type = ast.Compare(_part(call, "raises"), [ast.Eq() if len(names) == 1 else ast.In()], [right])
@@ -145,27 +149,6 @@ def _called(given: Sequence[ast.expr], keywords: list[ast.keyword]) -> ast.expr:
     if isinstance(function, ast.Lambda) and not arguments and not keywords:
         return function.body
     return ast.Call(function, arguments, keywords)
-
-
-def _only_call(body: Sequence[ast.stmt]) -> ast.expr:
-    if len(body) != 1 or not isinstance(body[0], ast.Expr | ast.Assign):
-        raise Rejected(Reason.EXPECTS_EXCEPTION)
-    return body[0].value
-
-
-def _names(types: ast.expr) -> list[str]:
-    """The names of the exceptions that are meant, in order."""
-    return list(dict.fromkeys(map(_last_name, types.elts if isinstance(types, ast.Tuple) else [types])))
-
-
-def _last_name(kind: ast.expr) -> str:
-    """What an exception says of its class: `JSONDecodeError`, of `json.JSONDecodeError` too."""
-    owner = kind
-    while isinstance(owner, ast.Attribute):
-        owner = owner.value
-    if not isinstance(owner, ast.Name):
-        raise Rejected(Reason.EXPECTS_EXCEPTION)
-    return kind.attr if isinstance(kind, ast.Attribute) else owner.id
 
 
 def _text(pattern: ast.expr) -> str:

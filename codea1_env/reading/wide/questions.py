@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
 
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
@@ -229,7 +228,12 @@ def classes_raised(node: ast.AST) -> list[str]:
 
 def is_small(node: ast.expr) -> bool:
     """Whether it is no larger than a question may be."""
-    return all(count < MAX_NODES for count, _ in enumerate(_walk(node)))
+    left: list[ast.AST] = [node]
+    for _ in range(MAX_NODES):  # a node that stands in many places is gone through in each
+        if not left:
+            return True
+        left += ast.iter_child_nodes(left.pop())
+    return not left
 
 
 def is_changed(node: ast.expr, entry_point: str) -> bool:
@@ -244,15 +248,6 @@ def may_equal(node: ast.expr, stated: Tree) -> bool:
         return _may_equal(literal_tree(made_of(node)), stated)
     except NotLiteral:
         return True
-
-
-def _walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Depth first: a node that stands in many places is gone through in each, and the first too many ends it."""
-    left = [node]
-    while left:
-        node = left.pop()
-        yield node
-        left += ast.iter_child_nodes(node)
 
 
 def _is_history(node: ast.expr) -> bool:

@@ -38,7 +38,7 @@ from codea1_env.reading.wide.expanding import Expanded, bound_in, parts
 from codea1_env.reading.wide.fixtures import Fixtures, is_fixture, name_of, rows_of, with_setup
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
 from codea1_env.reading.wide.relation import FUNCTIONS
-from codea1_env.reading.wide.relational_tests import ASSERTING, IMPORTED, read_condition
+from codea1_env.reading.wide.relational_tests import ASSERTING, HOMES, IMPORTED, read_condition
 from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, unpacked, waiting
 from codea1_env.sandbox.inside.scope import SHORT
 
@@ -53,8 +53,6 @@ _IS_CHECK = re.compile(rf"def\s+\w+\s*\(\s*{CANDIDATE}\s*\)")
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
 _SKIPPING = frozenset(("pytest.skip", "self.skipTest", "sys.exit", "os._exit", "exit", "quit"))
 """Calls behind which nothing runs."""
-_HOMES = {"isclose": "math", "approx": "pytest", "Counter": "collections"}
-"""The module that a name must be imported from to mean what it does here."""
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
 
 
@@ -208,7 +206,7 @@ class WideReader:
         if isinstance(statement, ast.Assert):
             self._condition(statement.test, source.of(statement))
         elif isinstance(statement, ast.Expr):
-            if isinstance(statement.value, ast.Call) and _dotted(statement.value.func) in _SKIPPING:
+            if isinstance(statement.value, ast.Call) and known_name(statement.value.func) in _SKIPPING:
                 return "return"
             self._expression(statement, source)
         elif (asked := changing(statement)) is not None:
@@ -283,6 +281,12 @@ class WideReader:
         except RecursionError:
             raise Rejected(Reason.TOO_DEEP) from None
 
+    def _known(self, expression: ast.expr) -> ast.expr | None:
+        """Likewise; None where it is not known."""
+        with contextlib.suppress(Rejected):
+            return self._inlined(expression)
+        return None
+
     def _expression(self, statement: ast.Expr, source: SourceText) -> None:
         call = statement.value
         if isinstance(call, ast.Constant):  # a docstring
@@ -317,12 +321,10 @@ class WideReader:
         """The name of a list that gets one item more, with what it stands for then."""
         match call:
             case ast.Call(func=ast.Attribute(ast.Name(id=name), "append" | "extend" as how), args=[item], keywords=[]):
-                with contextlib.suppress(Rejected):
-                    known, more = self._known(name), self._inlined(item)
-                    if how == "extend":
-                        more = ast.Starred(more, ast.Load())
-                    if known is not None and not self._around:
-                        return name, ast.List([*known.elts, more], ast.Load())
+                known, more = self._known(ast.Name(name, ast.Load())), self._known(item)
+                if isinstance(known, ast.List) and more is not None and not self._around:
+                    more = ast.Starred(more, ast.Load()) if how == "extend" else more
+                    return name, ast.List([*known.elts, more], ast.Load())
         return None
 
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
@@ -334,7 +336,8 @@ class WideReader:
             with contextlib.suppress(Rejected):
                 made = value = self._objects.numbered(written)
         if isinstance(targets[0], ast.Tuple | ast.List) and isinstance(value, ast.Name | ast.Subscript):
-            value = self._row(value)  # `given, right = case`
+            row = self._known(value)
+            value = row if isinstance(row, ast.Tuple | ast.List) else value  # `given, right = case`
         is_asked = value is not None and self._is_asked(value)
         read = unpacked if is_asked and isinstance(targets[0], ast.Tuple | ast.List) else self._pairs
         pairs = [None if value is None else read(target, value) for target in targets]
@@ -352,9 +355,8 @@ class WideReader:
         """Whether it is, or is a part of, what a call of the entry point returns."""
         if not isinstance(value, ast.Name | ast.Subscript | ast.Attribute):
             return is_call(value, self.entry_point)
-        with contextlib.suppress(Rejected):
-            return mentions(self._inlined(value), self.entry_point)
-        return False
+        known = self._known(value)
+        return known is not None and mentions(known, self.entry_point)
 
     def _note_changes(self, expression: ast.expr) -> None:
         """Behind the objects that are followed, of which all calls are known."""
@@ -362,14 +364,6 @@ class WideReader:
             self._names.note_changes(expression)
         self._names.bind(self._left.items(), is_inlined=True)
         self._left.clear()
-
-    def _row(self, value: ast.expr) -> ast.expr:
-        """What a name stands for, where that is a row; else the name."""
-        try:
-            known = self._inlined(value)
-        except Rejected:
-            return value
-        return known if isinstance(known, ast.Tuple | ast.List) else value
 
     def _pairs(self, target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]] | None:
         """The names of a target with what each stands for; None where that is not known of all."""
@@ -544,19 +538,11 @@ class WideReader:
             if known.is_cut:
                 self._skip(Ignored.ROWS, statement)
         whole = not left and not known.is_cut
-        grown = [(name, made) for name in grown_in(statement) if whole and (made := self._known(name)) is not None]
+        made = [(name, self._known(ast.Name(name, ast.Load()))) for name in grown_in(statement) if whole]
         with self._objects.kept(self._objects.named_in(statement)):
             self._names.forget(statement)
-        self._names.bind(grown, is_inlined=True)
+        self._names.bind([(name, each) for name, each in made if isinstance(each, ast.List)], is_inlined=True)
         return "return" if left == "return" else ""
-
-    def _known(self, name: str) -> ast.List | None:
-        """The list that a name stands for."""
-        try:
-            known = self._inlined(ast.Name(name, ast.Load()))
-        except Rejected:
-            return None
-        return known if isinstance(known, ast.List) else None
 
     def _of_items(self, statement: ast.For, items: ast.expr, source: SourceText) -> str:
         """A loop over what a call returns: each assert in it claims something of every item. One of LEAVES."""
@@ -618,7 +604,7 @@ class WideReader:
         self._names.bind_imports(statement, IMPORTED)
         for alias in statement.names:
             name = alias.asname or alias.name
-            is_other = alias.name != self.entry_point and getattr(statement, "module", None) != _HOMES.get(name, "")
+            is_other = alias.name != self.entry_point and getattr(statement, "module", None) != HOMES.get(name, "")
             if name in _KNOWN and is_other:
                 self._names.shadow(name)
 
@@ -629,9 +615,3 @@ def _asserts(node: ast.FunctionDef) -> bool:
         isinstance(each, ast.Assert) or (isinstance(each, ast.Call) and "assert" in name_of(each.func))
         for each in ast.walk(node)
     )
-
-
-def _dotted(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-        return f"{function.value.id}.{function.attr}"
-    return function.id if isinstance(function, ast.Name) else ""

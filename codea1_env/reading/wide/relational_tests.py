@@ -19,7 +19,7 @@ from dataclasses import replace
 from codea1_env.reading import grammar
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.literals import encode
-from codea1_env.reading.parsing import Unparsable, names_in
+from codea1_env.reading.parsing import names_in
 from codea1_env.reading.pure_expressions import NAMED, STATED_NAMES, Reason, Rejected, known_name, pure_source
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide import questions
@@ -121,8 +121,6 @@ def read_relational_case(case: TestCase, entry_point: str) -> WrittenTest:
     try:
         condition = grammar.single_expression(case.call)
         return _claim(condition, str(case), canonical_name(entry_point), grammar.CASE_DEPTH)
-    except Unparsable as error:
-        return rejected(str(case), Reason(error.args[0]))
     except Rejected as error:
         return rejected(str(case), error.reason)
 
@@ -539,9 +537,12 @@ def called_name(function: ast.expr) -> str:
     if isinstance(function, ast.Name):
         return function.id
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-        is_module = (function.value.id, function.attr) in (("math", "isclose"), ("pytest", "approx"))
-        return function.attr if is_module else ""
+        return function.attr if HOMES.get(function.attr) == function.value.id else ""
     return ""
+
+
+HOMES = {"isclose": "math", "approx": "pytest", "Counter": "collections"}
+"""The module that a name must be imported from, or asked of, to mean what it does here."""
 
 
 def tolerances(

@@ -16,6 +16,7 @@ LEAVES = ("", "continue", "break", "return")
 """How a statement may end the ones behind it: not at all, in this row of a loop, in all rows, or in the function."""
 _VISIT = 16
 """Steps of a visit beside those of the nodes."""
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
@@ -61,7 +62,7 @@ class Statements:
                 yield "return"
             elif isinstance(node, ast.Break | ast.Continue) and not is_in_loop:
                 yield "break" if isinstance(node, ast.Break) else "continue"
-            elif isinstance(node, _WITH_STATEMENTS) and not _is_definition(node):
+            elif isinstance(node, _WITH_STATEMENTS) and not isinstance(node, DEFINITIONS):
                 is_loop = isinstance(node, ast.For | ast.AsyncFor | ast.While)
                 for name, value in ast.iter_fields(node):
                     # The `else` of a loop is no part of it: a `break` there leaves the loop around it.
@@ -82,10 +83,6 @@ class Statements:
             if isinstance(node, ast.Assert):
                 return True
         return False
-
-
-def _is_definition(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
 
 
 def is_main(statement: ast.If) -> bool:

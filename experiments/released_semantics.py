@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from codea1_env import Problem, SandboxError
 from codea1_env.judging.schedule import limits_of, with_imports
+from codea1_env.problems.kinds import program_job
 from codea1_env.rewards.duel import Status
-from codea1_env.sandbox.protocol import OutcomeKind, Sandbox, StdioJob
+from codea1_env.sandbox.protocol import Limits, OutcomeKind, Sandbox
 
 MARK = "__PASS__"
 
@@ -64,15 +65,15 @@ def judge_as_released(
     """
     limits = limits_of(problem)
     given = json.dumps({"reference": with_imports(problem, problem.reference_solution or ""), "tests": list(tests)})
-    (result,) = sandbox.run([StdioJob(_REFERENCE, (given,), limits)])
+    (result,) = sandbox.run([program_job(_REFERENCE, (given,), limits)])
     outcome = result.outcomes[0] if result.loaded else None
     if outcome is None or outcome.kind is not OutcomeKind.VALUE:
         raise SandboxError(f"{problem.problem_id}: the reference must run on its tests, got {result}")
     values = dict(zip(tests, json.loads(json.loads(outcome.value)), strict=True))
     pairs = [(program, test) for program in programs for test in tests if values[test] is not None]
     jobs = [
-        StdioJob(_CANDIDATE, (json.dumps({"program": program, "call": values[test][0], "value": values[test][1]}),))
-        for program, test in ((with_imports(problem, program), test) for program, test in pairs)
+        program_job(_CANDIDATE, (json.dumps({"program": program, "call": call, "value": value}),), Limits())
+        for program, (call, value, _) in ((with_imports(problem, one), values[test]) for one, test in pairs)
     ]
     results = [result for at in range(0, len(jobs), chunk) for result in sandbox.run(jobs[at : at + chunk])]
     passes = {

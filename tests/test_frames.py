@@ -16,8 +16,6 @@ from codea1_env.sandbox import (
     Limits,
     Outcome,
     OutcomeKind,
-    ScriptJob,
-    StdioJob,
 )
 from codea1_env.sandbox.frames import (
     HEADER,
@@ -40,8 +38,6 @@ JOBS = st.one_of(
         CallsJob, TEXTS, TEXTS, st.lists(st.binary(max_size=20), max_size=4).map(tuple), LIMITS, st.integers(0, 9)
     ),
     st.builds(ExpressionsJob, st.lists(TEXTS, max_size=4).map(tuple), LIMITS),
-    st.builds(StdioJob, TEXTS, st.lists(TEXTS, max_size=4).map(tuple), LIMITS),
-    st.builds(ScriptJob, TEXTS, TEXTS, LIMITS),
 )
 ERRORS = st.text(st.characters(max_codepoint=127) | st.just("\ufffd"), max_size=64)
 TIMES = st.integers(0, (1 << 63) - 1)

@@ -24,6 +24,8 @@ import psutil
 import pytest
 
 from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
+from codea1_env.judging.scripts import script_job
+from codea1_env.problems.kinds import program_job
 from codea1_env.sandbox import (
     CallsJob,
     ExpressionsJob,
@@ -32,8 +34,6 @@ from codea1_env.sandbox import (
     LocalSandbox,
     Outcome,
     OutcomeKind,
-    ScriptJob,
-    StdioJob,
     open_sandbox,
     zygotes,
 )
@@ -350,9 +350,9 @@ print(sys.stdin.read(), end="!")
 """
 
 
-def test_a_stdio_job_is_a_process_for_each_standard_input(sandbox: LocalSandbox) -> None:
+def test_a_whole_program_is_a_process_for_each_standard_input(sandbox: LocalSandbox) -> None:
     source = _GREETER
-    (result,) = sandbox.run([StdioJob(source, ("a\nrest", "out", "bad", "crash", "", "é\ud83d"), SHORT)])
+    (result,) = sandbox.run([program_job(source, ("a\nrest", "out", "bad", "crash", "", "é\ud83d"), SHORT)])
     assert result.loaded
     values = [
         json.loads(outcome.value) if outcome.kind is OutcomeKind.VALUE else outcome.kind for outcome in result.outcomes
@@ -367,13 +367,13 @@ def test_a_stdio_program_has_its_main_guard_run_and_its_stderr_ignored(sandbox: 
     source = (
         "import sys\nprint('noise', file=sys.stderr)\nif __name__ == '__main__':\n    print(sum(map(int, sys.stdin)))\n"
     )
-    (result,) = sandbox.run([StdioJob(source, ("1\n2\n3",), SHORT)])
+    (result,) = sandbox.run([program_job(source, ("1\n2\n3",), SHORT)])
     assert [json.loads(outcome.value) for outcome in result.outcomes] == ["6\n"]
 
 
-def test_a_script_job_runs_beside_the_program(sandbox: LocalSandbox) -> None:
+def test_a_script_runs_beside_the_program(sandbox: LocalSandbox) -> None:
     script = "def check(candidate):\n    assert candidate(2) == 3\ncheck(f)\n"
-    jobs = [ScriptJob(source, script, SHORT) for source in ("def f(x): return x + 1", "def f(x): return 5", "f = ")]
+    jobs = [script_job(source, script, SHORT) for source in ("def f(x): return x + 1", "def f(x): return 5", "f = ")]
     right, wrong, broken = sandbox.run(jobs)
     assert right.outcomes == (Outcome(OutcomeKind.VALUE, b'[["script","passed",""]]'),)
     assert wrong.outcomes == (Outcome(OutcomeKind.VALUE, b'[["script","failed","AssertionError: "]]'),)

@@ -25,6 +25,8 @@ from containers import candidates, containers_of, started
 
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.judging.scripts import script_job
+from codea1_env.problems.kinds import program_job
 from codea1_env.sandbox import (
     CallsJob,
     ExpressionsJob,
@@ -33,8 +35,6 @@ from codea1_env.sandbox import (
     Limits,
     LocalSandbox,
     OutcomeKind,
-    ScriptJob,
-    StdioJob,
     open_sandbox,
 )
 from codea1_env.sandbox.docker import image as image_module
@@ -116,10 +116,10 @@ HONEST: dict[str, Job] = {
     "prints a lot": calls("def f(x):\n    print('x' * 100_000)\n    return x", *range(20)),
     "no data": calls("def f(x): return object()", 1),
     "expressions": ExpressionsJob(("[1, (2, {3})]", "1 / 0", "float('nan')")),
-    "stdio": StdioJob("print(input()[::-1])", ("abc", "", "é"), SHORT),
-    "script": ScriptJob("def f(x): return x", "assert f(1) == 1", SHORT),
-    "failing script": ScriptJob("def f(x): return x", "assert f(1) == 2", SHORT),
-    "unittest with a mock and files": ScriptJob("import json\ndef f(x): return json.dumps(x)", UNITTEST, UNHURRIED),
+    "stdio": program_job("print(input()[::-1])", ("abc", "", "é"), SHORT),
+    "script": script_job("def f(x): return x", "assert f(1) == 1", SHORT),
+    "failing script": script_job("def f(x): return x", "assert f(1) == 2", SHORT),
+    "unittest with a mock and files": script_job("import json\ndef f(x): return json.dumps(x)", UNITTEST, UNHURRIED),
 }
 HOSTILE: dict[str, Job] = {
     "loops": calls("def f(x):\n    while x: pass\n    return 5", 0, 1, 0),
@@ -439,7 +439,7 @@ def test_an_image_for_scripts_has_what_is_installed_here_and_shows_it_to_scripts
     monkeypatch.setattr(image_module, "_TRIED", ("made_up",))
     monkeypatch.setattr(image_module, "find_spec", lambda name: True)
     source = "import made_up\ndef f(x): return made_up.two"
-    jobs = [ScriptJob(source, "assert f(1) == 2", UNHURRIED), CallsJob(source, "f", (b"[[1],[]]",))]
+    jobs = [script_job(source, "assert f(1) == 2", UNHURRIED), CallsJob(source, "f", (b"[[1],[]]",))]
     image = build_image("codea1-sandbox:test-scripts", for_scripts=True, say=lambda message: None)
     try:
         with DockerSandbox(image=image) as equipped:

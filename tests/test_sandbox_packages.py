@@ -16,7 +16,9 @@ import pytest
 import codea1_env
 from codea1_env.errors import ConfigurationError, ProblemFormatError
 from codea1_env.judging.judge import Expectation, Judge, Trial
+from codea1_env.judging.scripts import script_job
 from codea1_env.problems import Problem
+from codea1_env.problems.kinds import program_job
 from codea1_env.records.matches import read_match
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import (
@@ -27,8 +29,6 @@ from codea1_env.sandbox import (
     Limits,
     LocalSandbox,
     OutcomeKind,
-    ScriptJob,
-    StdioJob,
 )
 from codea1_env.sandbox.frames import HEADER, pack_job, read_job
 from codea1_env.sandbox.self_test import run_attacks
@@ -81,13 +81,13 @@ def test_numpy_and_its_submodules_work(sandbox: LocalSandbox, body: str, expecte
     assert value(sandbox, body) == expected
 
 
-def test_stdio_and_script_jobs_can_ask_for_a_package_too(sandbox: LocalSandbox) -> None:
+def test_whole_programs_and_scripts_can_ask_for_a_package_too(sandbox: LocalSandbox) -> None:
     program = "import numpy\nprint(numpy.array(eval(input())).max())"
     test = "import numpy as np\nassert np.allclose(f(1), 1)"
     printed, checked = sandbox.run(
         [
-            StdioJob(program, ("[1, 3, 2]",), packages=NUMPY),
-            ScriptJob("def f(x): return x + 1e-12", test, packages=NUMPY),
+            replace(program_job(program, ("[1, 3, 2]",), Limits()), packages=NUMPY),
+            script_job("def f(x): return x + 1e-12", test, Limits(), NUMPY),
         ]
     )
     assert json.loads(printed.outcomes[0].value) == "3\n"
@@ -342,9 +342,14 @@ def test_a_recorded_line_may_ask_for_packages() -> None:
 
 @pytest.mark.parametrize(
     "job",
-    [CallsJob("", "f", (), packages=NUMPY), StdioJob("", (), packages=NUMPY), ScriptJob("", "", packages=NUMPY),
-     CallsJob("", "f", ()), ExpressionsJob(("1",))],
-)  # fmt: skip
+    [
+        CallsJob("", "f", (), packages=NUMPY),
+        program_job("", ("a",), Limits(), reports=True),
+        script_job("", "", Limits(), NUMPY),
+        CallsJob("", "f", ()),
+        ExpressionsJob(("1",)),
+    ],
+)
 def test_packages_reach_a_container_with_their_job(job: CallsJob) -> None:
     frame = pack_job(job)
     _, head, _ = HEADER.unpack_from(frame)

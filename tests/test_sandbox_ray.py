@@ -21,15 +21,16 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.judging.scripts import script_job
 from codea1_env.problems import bundled_problems
+from codea1_env.problems.kinds import program_job
 from codea1_env.sandbox import (
     CallsJob,
     ExpressionsJob,
     Job,
+    Limits,
     LocalSandbox,
     RaySandbox,
-    ScriptJob,
-    StdioJob,
     open_sandbox,
 )
 from codea1_env.sandbox.frames import pack_result, unpacked_result
@@ -132,9 +133,11 @@ def mixed() -> list[Job]:
         CallsJob("def f(:", "f", (b"[[],[]]",)),
         ExpressionsJob(("1 + 1", "[0] * 3", "1 / 0")),
         ExpressionsJob(("list({'a', 'b', 'c', 'd'})",), hash_seed=1),
-        StdioJob("print(input() * 2)", ("ab", "c")),
-        ScriptJob(
-            "def f(x):\n    return x", "def test_a():\n    assert f(1) == 1\ndef test_b():\n    assert f(1) == 2\n"
+        program_job("print(input() * 2)", ("ab", "c"), Limits()),
+        script_job(
+            "def f(x):\n    return x",
+            "def test_a():\n    assert f(1) == 1\ndef test_b():\n    assert f(1) == 2\n",
+            Limits(),
         ),
         CallsJob("import numpy\ndef f():\n    return numpy.int64(7)", "f", (b"[[],[]]",), packages=("numpy",)),
     ]

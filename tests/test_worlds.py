@@ -18,11 +18,12 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.judging.schedule import calls_job
 from codea1_env.problems import Problem
+from codea1_env.problems.kinds import program_job
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import write_score
 from codea1_env.records.score_stream import ScoringPlan, numbered_lines, score_numbered
 from codea1_env.rewards.duel import Verdict
-from codea1_env.sandbox import CallsJob, JobResult, LocalSandbox, OutcomeKind, StdioJob
+from codea1_env.sandbox import CallsJob, JobResult, LocalSandbox, OutcomeKind
 from codea1_env.sandbox.protocol import Limits
 from codea1_env.sandbox.scratch import Scratch
 from codea1_env.sandbox.tasks import zygote_kind
@@ -360,7 +361,7 @@ SCRIPTS = {
 def test_a_program_prints_what_it_prints_in_plain_python(sandbox: LocalSandbox, name: str) -> None:
     source, given = SCRIPTS[name], "12\n7\n"
     expected = printed_by_plain_python(source, given)
-    (result,) = sandbox.run([StdioJob(source, (given,), world=world_of(source))])
+    (result,) = sandbox.run([program_job(source, (given,), Limits(), world_of(source))])
     assert result.outcomes[0].kind is OutcomeKind.VALUE
     assert json.loads(result.outcomes[0].value) == expected
     problem = Problem("p", "q", "run", kind="program", reference_solution="print(1)", time_limit_s=2.0)
@@ -385,7 +386,7 @@ def test_a_program_prints_what_it_prints_in_plain_python(sandbox: LocalSandbox, 
 def test_how_a_program_ends_and_what_it_does_to_its_streams_is_all_that_it_prints(
     sandbox: LocalSandbox, source: str, printed: str | None
 ) -> None:
-    (result,) = sandbox.run([StdioJob(source, ("in\n",), world=world_of(source))])
+    (result,) = sandbox.run([program_job(source, ("in\n",), Limits(), world_of(source))])
     (outcome,) = result.outcomes
     if printed is None:
         assert outcome.kind is OutcomeKind.ERROR

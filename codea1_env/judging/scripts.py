@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from codea1_env.judging.schedule import with_imports
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
-from codea1_env.sandbox.protocol import Limits, Outcome, OutcomeKind, Sandbox, ScriptJob
+from codea1_env.sandbox.protocol import CallsJob, Limits, Outcome, OutcomeKind, Sandbox
+from codea1_env.sandbox.worlds import SCRIPTS
 
 UNSEALED = "unsealed: programs and test scripts shared a process, and a program can forge its outcome"
 """What every result says that stands on a script."""
@@ -27,6 +28,13 @@ CALLS = 20
 """Time limits of a problem, each of one call, that a whole script has, as all of a problem's tests have together."""
 _MOST_S = 60.0
 """CPU seconds that a script has at most, unless one call may take longer."""
+_SOFT = 0.9
+"""Of its time a script is stopped from within, so that what its tests came to until then is told."""
+_SCRIPT = """
+def _codea1_script(script):
+    import builtins, sys
+    return sys.modules["script_tests"].run_script(builtins.globals(), "solution", script, {seconds})
+"""
 _OUTCOMES = ("passed", "failed", "skipped", "timeout", "not run")
 
 
@@ -68,16 +76,15 @@ class ScriptVerdict:
 class ScriptJudge:
     """Runs programs with their problems' test scripts."""
 
-    def __init__(self, sandbox: Sandbox, hash_seed: int = 0) -> None:
+    def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._hash_seed = hash_seed
 
     def judge(self, items: Sequence[tuple[Problem, str]]) -> list[ScriptVerdict]:
         """What each program comes to; `items`: problems that have a `test_script`, with the source of a program.
 
         Raises SandboxError.
         """
-        results = self._sandbox.run([self._job(problem, source) for problem, source in items])
+        results = self._sandbox.run([_job(problem, source) for problem, source in items])
         verdicts = []
         for (problem, _), result in zip(items, results, strict=True):
             if result.load_failure is not None:
@@ -86,10 +93,17 @@ class ScriptJudge:
                 verdicts.append(_verdict(result.outcomes[0], expected_tests(problem.test_script)))
         return verdicts
 
-    def _job(self, problem: Problem, source: str) -> ScriptJob:
-        limit_s = max(problem.time_limit_s, min(CALLS * problem.time_limit_s, _MOST_S))
-        limits = Limits(limit_s, limit_s, problem.memory_mb, strikes=1)
-        return ScriptJob(with_imports(problem, source), problem.test_script, limits, self._hash_seed, problem.packages)
+
+def _job(problem: Problem, source: str) -> CallsJob:
+    limit_s = max(problem.time_limit_s, min(CALLS * problem.time_limit_s, _MOST_S))
+    limits = Limits(limit_s, limit_s, problem.memory_mb, strikes=1)
+    return script_job(with_imports(problem, source), problem.test_script, limits, problem.packages)
+
+
+def script_job(source: str, script: str, limits: Limits, packages: tuple[str, ...] = ()) -> CallsJob:
+    """A test script in the candidate's own process: the value is a list of `[test, outcome, why]`."""
+    epilogue, call = _SCRIPT.format(seconds=_SOFT * limits.time_limit_s), json.dumps([[script], []]).encode()
+    return CallsJob(source, "_codea1_script", (call,), limits, packages=packages, epilogue=epilogue, world=SCRIPTS)
 
 
 def expected_tests(script: str) -> frozenset[str]:

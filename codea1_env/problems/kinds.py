@@ -25,12 +25,15 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.reading.signatures import has_solution_class
+from codea1_env.sandbox.protocol import CallsJob, Limits
+from codea1_env.sandbox.worlds import PLAIN, World
 
 if TYPE_CHECKING:
     from codea1_env.problems.problem import Problem
@@ -167,6 +170,11 @@ _codea1_code = compile({source!r}, "<program>", "exec", dont_inherit=True)
 
 def {entry}(text):
     return sys.modules["streams"].run(_codea1_code, text)
+"""
+_PROGRAM_BY_ITSELF = """
+import sys
+def {entry}(text):
+    return sys.modules["streams"].run({source!r}, text, {reports})
 """
 _ANSWERS = """
 import builtins as _codea1_builtins
@@ -318,6 +326,16 @@ def _of_kind(problem: Problem, source: str) -> Adapted:
     if problem.kind == "coroutine" and "asyncio" in source:
         source += "\nimport asyncio as _codea1_asyncio"  # the solution may import it no sooner than it runs
     return Adapted(source, _epilogue(problem.kind, problem.entry_point, _signatures(problem)))
+
+
+def program_job(
+    source: str, stdins: Iterable[str], limits: Limits, world: World = PLAIN, reports: bool = False
+) -> CallsJob:
+    """A whole program by itself, in a process for each standard input: the value is what it printed. `reports`: a list
+    of that, of what it wrote to standard error and of its exit status, also where it failed."""
+    text = _PROGRAM_BY_ITSELF.format(entry=_ENTRY, source=source, reports=reports)
+    calls = tuple(json.dumps([[stdin], []]).encode() for stdin in stdins)
+    return CallsJob(text, _ENTRY, calls, limits, world=world, is_program=True)
 
 
 def argument_shapes(problem: Problem) -> Mapping[str, Any]:

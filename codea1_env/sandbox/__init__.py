@@ -15,8 +15,6 @@ from codea1_env.sandbox.protocol import (
     Outcome,
     OutcomeKind,
     Sandbox,
-    ScriptJob,
-    StdioJob,
 )
 from codea1_env.sandbox.ray_cluster import RaySandbox
 
@@ -61,7 +59,5 @@ __all__ = [
     "Sandbox",
     "SandboxError",
     "SandboxUnsafe",
-    "ScriptJob",
-    "StdioJob",
     "open_sandbox",
 ]

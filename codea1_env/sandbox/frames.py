@@ -25,8 +25,6 @@ from codea1_env.sandbox.protocol import (
     Limits,
     Outcome,
     OutcomeKind,
-    ScriptJob,
-    StdioJob,
     items_of,
 )
 from codea1_env.sandbox.worlds import World
@@ -40,7 +38,7 @@ MAX_NOTICE_BYTES = 1 << 16
 _MAX_OUTCOME_HEAD_BYTES = 512
 """Bytes that one outcome takes in a result's head, at most: a kind, two numbers, 64 characters of an error, escaped."""
 
-_JOBS: Mapping[str, type[Job]] = {kind.__name__: kind for kind in (CallsJob, ExpressionsJob, StdioJob, ScriptJob)}
+_JOBS: Mapping[str, type[Job]] = {kind.__name__: kind for kind in (CallsJob, ExpressionsJob)}
 _KINDS = {kind.value: kind for kind in OutcomeKind}
 
 

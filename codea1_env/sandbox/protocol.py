@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol
 
 from codea1_env.checks import require, require_least
 from codea1_env.errors import SandboxError
-from codea1_env.sandbox.worlds import PLAIN, SCRIPTS, World
+from codea1_env.sandbox.worlds import PLAIN, World
 
 TIME_LIMIT_S, MEMORY_MB = 1.0, 1024
 """What a problem and a job have unless they say otherwise: CPU seconds of a call, MiB of address space."""
@@ -57,7 +57,8 @@ class Limits:
 class CallsJob:
     """Load `source`, then call `entry_point` once per element of `calls`, in order, in as many processes as it takes.
 
-    Guarantee: unforgeable. Data goes in, data comes out; the right answer is nowhere near the process.
+    Guarantee: unforgeable. Data goes in, data comes out; the right answer is nowhere near the process. There is none
+    against a program that wants to cheat where a call is a test script (`judging/scripts.py`), which runs beside it.
     """
 
     source: str
@@ -95,54 +96,12 @@ class ExpressionsJob:
     world: ClassVar[World] = PLAIN
 
 
-@dataclass(frozen=True, slots=True)
-class StdioJob:
-    """Run `source` as a program, once per element of `stdins`, a process each; the value is its standard output (str).
-
-    Guarantee: unforgeable. The expected text stays with the judge.
-    """
-
-    source: str
-    stdins: tuple[str, ...]
-    limits: Limits = Limits()
-    hash_seed: int = 0
-    packages: tuple[str, ...] = ()
-    world: World = PLAIN
-    reports: bool = False
-    """Whether the value is a list of what it printed, what it wrote to standard error and its exit status, also where
-    it failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptJob:
-    """Run a test script in the candidate's own process (`check(candidate)`, pytest, unittest).
-
-    The value is a list of `[test, outcome, why]` (`inside/script_tests.py`). Guarantee: none against a candidate that
-    wants to cheat. For evaluation.
-    """
-
-    source: str
-    script: str
-    limits: Limits = Limits()
-    hash_seed: int = 0
-    packages: tuple[str, ...] = ()
-    world: World = SCRIPTS
-
-
-Job = CallsJob | ExpressionsJob | StdioJob | ScriptJob
+Job = CallsJob | ExpressionsJob
 
 
 def items_of(job: Job) -> tuple[bytes, ...] | tuple[str, ...]:
     """What the job does one after another, each with an outcome of its own."""
-    match job:
-        case CallsJob():
-            return job.calls
-        case ExpressionsJob():
-            return job.expressions
-        case StdioJob():
-            return job.stdins
-        case ScriptJob():
-            return (job.script,)
+    return job.calls if isinstance(job, CallsJob) else job.expressions
 
 
 class OutcomeKind(StrEnum):
@@ -160,7 +119,7 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one call, expression or run."""
+    """The outcome of one call or expression."""
 
     kind: OutcomeKind
     value: bytes = b""
@@ -184,7 +143,7 @@ class JobResult:
     load_failure: Outcome | None
     """Why it did not load."""
     outcomes: tuple[Outcome, ...]
-    """One per call, expression or standard input, in order; empty where `loaded` is false."""
+    """One per call or expression, in order; empty where `loaded` is false."""
     denied: tuple[str, ...] = field(default=(), compare=False)
     """What its processes say that they were denied, the first few: "thread", "process", "network", "file" or "import
     NAME". Untrusted: a note for people, on which nothing hangs."""

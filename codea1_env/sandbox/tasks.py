@@ -26,8 +26,6 @@ from codea1_env.sandbox.protocol import (
     Job,
     Outcome,
     OutcomeKind,
-    ScriptJob,
-    StdioJob,
     items_of,
 )
 from codea1_env.sandbox.worlds import packages_with_needs
@@ -43,8 +41,6 @@ _FLOATS = re.compile(rb'[0-9]\.[0-9]|[0-9]e[+-]?[0-9]|\{"[fc]":')
 _QUESTION = b'{"e":['
 _ADDRESS = re.compile(rb" (?:at|@) 0x")
 _SETS = re.compile(rb'\{"[sz]":')
-_SOFT = 0.9
-"""Of its time a script is stopped from within, so that what its tests came to until then is told."""
 _STARTING_NS = 5_000_000
 """What a process uses before its program loads and after its last record, at most: 1 to 3 ms were measured."""
 _TOO_LARGE = b'{"o":"too large"}'
@@ -121,8 +117,8 @@ def zygote_kind(job: Job) -> ZygoteKind:
     is_checker = isinstance(job, CallsJob) and job.is_checker
     world = job.world
     packages = packages_with_needs(job.packages, world.packages)
-    if world.everything and isinstance(job, ScriptJob):
-        packages = SCRIPT_PACKAGES if _HEAVY.search(f"{job.source}\n{job.script}") else ()
+    if world.everything and isinstance(job, CallsJob):
+        packages = SCRIPT_PACKAGES if _HEAVY.search(f"{job.source}\n{job.calls}") else ()
     has_rare_modules = not isinstance(job, ExpressionsJob) and _RARE_IMPORT.search(job.source) is not None
     has_rare_modules |= bool(packages) or world.is_wide  # most of them are there by then: one kind, not two
     return ZygoteKind(job.hash_seed, packages, has_rare_modules, is_checker, world.is_wide, world.everything)
@@ -131,7 +127,7 @@ def zygote_kind(job: Job) -> ZygoteKind:
 def has(job: Job) -> int:
     """What each process of the job is to have, as `inside/widening.py` reads it."""
     world = job.world
-    is_program = isinstance(job, StdioJob) or (isinstance(job, CallsJob) and job.is_program)
+    is_program = isinstance(job, CallsJob) and job.is_program
     return world.threads | world.scratch << 1 | is_program << 2 | world.everything << 3
 
 
@@ -184,10 +180,8 @@ def wants_a_process_each(task: Task) -> bool:
     """A process that is given one item alone holds nothing that tells of the others, not even how many there are. Nor
     does a thread that outlives its call meet another one."""
     job = task.job
-    is_alone = isinstance(job, StdioJob)
-    if isinstance(job, CallsJob):
-        is_alone = job.world.threads or job.is_program
-    return is_alone or task.is_alone or len(task.items) == 1
+    is_apart = isinstance(job, CallsJob) and (job.world.threads or job.is_program)
+    return is_apart or task.is_alone or len(task.items) == 1
 
 
 def most_records(task: Task) -> int:
@@ -198,20 +192,13 @@ def most_records(task: Task) -> int:
 
 def _head(job: Job) -> dict[str, object]:
     fields: dict[str, object] = {"value_bytes": job.limits.value_bytes, "listing_s": job.limits.time_limit_s / 4}
-    if not isinstance(job, ExpressionsJob):
-        world = job.world
-        is_watched = world.is_wide or "import" in job.source
-        fields |= {"is_watched": is_watched, "scratch": world.scratch}
-    match job:
-        case CallsJob():
-            texts = {"source": job.source, "epilogue": job.epilogue, "entry_point": job.entry_point}
-            return fields | texts | {"kind": "calls", "is_checker": job.is_checker, "prints": job.is_program}
-        case ExpressionsJob():
-            return fields | {"kind": "expressions"}
-        case StdioJob():
-            return fields | {"kind": "stdio", "source": job.source, "reports": job.reports, "prints": True}
-        case ScriptJob():
-            return fields | {"kind": "script", "source": job.source, "seconds": _SOFT * job.limits.time_limit_s}
+    if isinstance(job, ExpressionsJob):
+        return fields | {"kind": "expressions"}
+    world = job.world
+    watched = {"is_watched": world.is_wide or "import" in job.source, "scratch": world.scratch}
+    texts = {"source": job.source, "epilogue": job.epilogue, "entry_point": job.entry_point}
+    what = {"is_checker": job.is_checker, "prints": job.is_program, "is_script": world.everything}
+    return fields | watched | texts | what | {"kind": "calls"}
 
 
 def refused(task: Task) -> bool:

@@ -25,7 +25,8 @@ from typing import Any
 from codea1_env.adapters.client_bodies import is_writable, readable
 from codea1_env.checks import is_number
 from codea1_env.errors import FormatError
-from codea1_env.sandbox.protocol import MEMORY_MB, JobResult, Limits, Outcome, OutcomeKind, StdioJob
+from codea1_env.problems.kinds import program_job
+from codea1_env.sandbox.protocol import MEMORY_MB, CallsJob, JobResult, Limits, Outcome, OutcomeKind
 from codea1_env.sandbox.worlds import world_of
 
 _LANGUAGES = ("python", "python3")
@@ -38,7 +39,7 @@ _ROUND_TRIP_S = 5.0
 class FusionRun:
     """A program to be run."""
 
-    job: StdioJob
+    job: CallsJob
     patience_s: float
     """Within which it must begin, or its caller has gone when it ends."""
 
@@ -65,7 +66,7 @@ def read_run(given: object, most_seconds: float) -> FusionRun:
             raise FormatError(f"{name} must {must}, got {str(given.get(name))[:100]!r}")
     limits = Limits(float(seconds), float(seconds), int(memory_mb), strikes=1)
     source = str(code)
-    job = StdioJob(source, (stdin or "",), limits, world=world_of(source), reports=True)
+    job = program_job(source, (stdin or "",), limits, world_of(source), reports=True)
     return FusionRun(job, float(compile_s) + _ROUND_TRIP_S)
 
 

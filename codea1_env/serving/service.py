@@ -24,7 +24,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.records.matches import read_match, write_score
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Verdict
-from codea1_env.sandbox.protocol import JobResult, StdioJob
+from codea1_env.sandbox.protocol import CallsJob, JobResult
 from codea1_env.serving.requests import Verify, read_verify, require_within
 from codea1_env.serving.sandbox_fusion import read_run, refused, told
 
@@ -160,7 +160,7 @@ class Service:
         require_within(problem, self.plan.most_seconds)
         return problem
 
-    async def _begun_within(self, seconds: float, job: StdioJob) -> list[JobResult]:
+    async def _begun_within(self, seconds: float, job: CallsJob) -> list[JobResult]:
         """The job's result. Raises Busy where it waits for so long that nobody will wait for its result."""
         begun = threading.Event()
 

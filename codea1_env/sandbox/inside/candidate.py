@@ -101,6 +101,8 @@ def run(head: bytes, items: int, region: memoryview) -> None:
         denials.watch(results.note, job["source"], os.getcwd() if job["scratch"] else "")
     if job.get("prints"):
         streams.prepare(lambda text: _attempt(results, text, job["value_bytes"]))
+    if job.get("is_script"):
+        os.environ["HOME"] = os.getcwd()
     if "setrlimit" in job.get("source", ""):
         _permit_limits()
     KINDS[job["kind"]](job, _items(items, job["sizes"]), results)
@@ -341,25 +343,4 @@ def _code_scope(text: str) -> dict[str, Any]:
 values.scope = _code_scope
 
 
-def _stdio(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
-    """A whole program on one standard input."""
-    text = json.loads(next(items))
-    results.write(LOADED)
-
-    _attempt(results, lambda: streams.run(job["source"], text, job["reports"]), job["value_bytes"])
-
-
-def _script(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
-    """The test script shares the candidate's process: forgeable by nature, for evaluation only."""
-    import script_tests  # imported in the zygotes of such jobs alone
-
-    os.environ["HOME"] = os.getcwd()
-    loaded = _load(job, results)
-    if loaded is None:
-        return
-    results.write(LOADED)
-    text, seconds = json.loads(next(items)), job["seconds"]
-    _attempt(results, lambda: script_tests.run_script(loaded[1], "solution", text, seconds), job["value_bytes"])
-
-
-KINDS = {"calls": _calls, "expressions": _expressions, "stdio": _stdio, "script": _script}
+KINDS = {"calls": _calls, "expressions": _expressions}

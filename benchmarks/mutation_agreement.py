@@ -91,7 +91,7 @@ def normal(source: str) -> str | None:
 def killed_here(judge: Judge, problem: Problem, sources: list[str]) -> list[bool]:
     cases = [*problem.golden_tests, *problem.hidden_tests]
     (stated,) = judge.evaluate([[read_case(case, problem.entry_point) for case in cases]])
-    expected = tuple(Expectation(each.arguments, each.value) for each in stated)
+    expected = tuple(each for each in stated if isinstance(each, Expectation))
     results = judge.try_programs([Trial(problem, source, expected) for source in sources])
     return [any(verdict is not Verdict.PASS for verdict in result.verdicts) for result in results]
 

@@ -200,7 +200,7 @@ def _written(judge: Judge, pool: Pool) -> Flags:
     tests = [read_suite(text, pool.entry_point).tests[0] for text in pool.tests]
     accepted = [place for place, test in enumerate(tests) if not test.reason]
     (stated,) = judge.evaluate([[tests[place] for place in accepted]])
-    asked = [(place, one) for place, one in zip(accepted, stated, strict=True) if not one.failure]
+    asked = [(place, one) for place, one in zip(accepted, stated, strict=True) if isinstance(one, Expectation)]
     expectations = tuple(Expectation(one.arguments, one.value) for _, one in asked)
     flags = np.zeros((len(pool.programs), len(pool.tests)), bool)
     results = judge.try_programs([Trial(problem, source, expectations) for source in pool.programs])

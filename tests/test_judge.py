@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from codea1_env.errors import SandboxError, UnusableReference
-from codea1_env.judging.judge import Expectation, Judge, StatedTest, Trial
+from codea1_env.judging.judge import Expectation, Judge, Trial
 from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.judging.raised import raised_outcome
 from codea1_env.judging.schedule import turn, with_imports
@@ -91,7 +91,7 @@ def verdicts(judge: Judge, source: str, pairs: Sequence[tuple[object, object]], 
 def test_literal_tests_are_data_without_running_anything() -> None:
     test = read_case(TestCase("f([1, 'a'], b={2})", "(1.5, None)"), "f")
     assert Judge(BrokenSandbox()).evaluate([[test], []]) == [
-        [StatedTest(b'[[[1,"a"]],[["b",{"s":[2]}]]]', b'{"t":[1.5,null]}')],
+        [Expectation(b'[[[1,"a"]],[["b",{"s":[2]}]]]', b'{"t":[1.5,null]}')],
         [],
     ]
 
@@ -104,9 +104,9 @@ def test_pure_expressions_are_evaluated_to_data(judge: Judge) -> None:
     ]
     (found,) = judge.evaluate([[read_case(case, "f") for case in cases]])
     assert found == [
-        StatedTest(b'[[3],[["b",[1,3]]]]', b"100"),
-        StatedTest(b"[[1],[]]", b"1"),
-        StatedTest(b"[[[0,0]],[]]", b'{"t":[]}'),
+        Expectation(b'[[3],[["b",[1,3]]]]', b"100"),
+        Expectation(b"[[1],[]]", b"1"),
+        Expectation(b"[[[0,0]],[]]", b'{"t":[]}'),
     ]
 
 
@@ -126,8 +126,7 @@ def test_pure_expressions_are_evaluated_to_data(judge: Judge) -> None:
 def test_what_has_no_data_has_a_named_reason_and_spares_its_neighbours(judge: Judge, text: str, reason: str) -> None:
     cases = [TestCase("f(0 + 1)", "1"), TestCase(f"f({text})", "1"), TestCase("f(1)", text), TestCase("f(2 + 3)", "1")]
     (found,) = judge.evaluate([[read_case(case, "f") for case in cases]])
-    assert [item.failure for item in found] == ["", reason, reason, ""]
-    assert found[3].arguments == call(5)
+    assert found == [Expectation(call(1), b"1"), reason, reason, Expectation(call(5), b"1")]
 
 
 # The oracle

@@ -26,7 +26,6 @@ from codea1_env.judging.expected_values import (
 )
 from codea1_env.judging.judge import Expectation
 from codea1_env.judging.oracle import ReferenceValue, is_plain
-from codea1_env.judging.validation import AskedSuite
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.literals import literal_tree, tree_source
 from codea1_env.reading.test_case import TestCase
@@ -93,13 +92,8 @@ def test_golden_tests_know_their_own_calls_only() -> None:
     assert golden_values(calls, []) == [NO_VALUE] * 3
 
 
-def asked(**tests: str) -> AskedSuite:
-    return AskedSuite(
-        PROBLEM,
-        tuple(f"[[{call[1:]}],[]]".encode() for call in tests),
-        tuple(map(str.encode, tests.values())),
-        (None,) * len(tests),
-    )
+def asked(**tests: str) -> list[Expectation]:
+    return [Expectation(f"[[{call[1:]}],[]]".encode(), stated.encode()) for call, stated in tests.items()]
 
 
 def test_dual_agreement_weighs_solutions_by_the_tests_that_they_share() -> None:

@@ -286,7 +286,7 @@ def test_a_test_that_names_a_package_which_is_not_there_has_no_value_and_harms_n
         lone = Judge(WithoutPackages(sandbox))
         suite = read_suite("assert f(1) == np.array([1])\nassert f(1 + 1) == pd.Series([1])\nassert f(2 + 1) == 3", "f")
         (found,) = lone.evaluate([suite.tests])
-    assert [each.failure for each in found] == ["evaluation_error", "evaluation_error", ""]
+    assert found == ["evaluation_error", "evaluation_error", Expectation(b"[[3],[]]", b"3")]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from codea1_env.arena.diagnostics import diagnose
 from codea1_env.arena.match import Match, MatchScore
 from codea1_env.cli import main
 from codea1_env.judging.expected_values import dual_values
-from codea1_env.judging.validation import AskedSuite
+from codea1_env.judging.judge import Expectation
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.problem import Problem
@@ -250,8 +250,10 @@ def test_consensus_counts_relations_that_solutions_satisfy() -> None:
     (first, second) = (test for test in read_suite("assert f(1) > 3\nassert f(2) > 3", "f", fidelity="wide").tests)
     assert first.arguments is not None
     assert second.arguments is not None
-    stated = (first.value or b"", second.value or b"")
-    suite = AskedSuite(ORDER, (first.arguments, second.arguments), stated, (first.relation, second.relation))
+    suite = [
+        Expectation(first.arguments, first.value or b"", relation=first.relation),
+        Expectation(second.arguments, second.value or b"", relation=second.relation),
+    ]
     answers = [[[b"5", b"6"], [b"5", b"6"], [b"1", b"2"]]]
     assert [value.value for value in dual_values([suite], answers)[0]] == [b"5", b"6"]
 

@@ -31,7 +31,7 @@ from codea1_env.judging.problems.limits import RunLimits
 from codea1_env.judging.problems.own_tests import OwnTest, OwnTests, left_out, told
 from codea1_env.judging.schedule import Turn
 from codea1_env.judging.scripts import ScriptJudge, ScriptVerdict
-from codea1_env.judging.validation import AskedSuite, read_suites, validate
+from codea1_env.judging.validation import read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.policies import Visit
 from codea1_env.problems.check_functions import LeftOut
@@ -198,9 +198,9 @@ class Arena(Closing):
         replays = self._replays(games)
         golden = [self._golden(match.problem, config) for match in matches]
         read = read_suites(self._judge, suites, config)
-        asked = _like_suites(matches, [suite.asked for suite in read])
+        asked = _like_suites(matches, [suite.calls for suite in read])
         turns = [
-            program_turns(match, sources, [[one.calls for one in row] for row in rows], replayed, trusted, config)
+            program_turns(match, sources, rows, replayed, trusted, config)
             for match, sources, rows, replayed, trusted in zip(matches, programs, asked, replays, golden, strict=True)
         ]
         ran = self._run(turns, refused, [game.number for game in games])
@@ -450,7 +450,7 @@ def _like_suites(matches: Sequence[Match], items: Iterable[_Item]) -> list[list[
 
 
 def _solutions(
-    rows: Sequence[Sequence[AskedSuite]],
+    rows: Sequence[Sequence[Sequence[bytes]]],
     turns: Sequence[ProgramTurns],
     ran: Mapping[Turn, JobResult],
     config: RewardConfig,
@@ -460,7 +460,7 @@ def _solutions(
         return []
     suites = list(itertools.chain.from_iterable(rows))
     return [
-        [plain_values(turn, ran[turn], suite.calls) for turn, suite in zip(program.suites, suites, strict=True)]
+        [plain_values(turn, ran[turn], calls) for turn, calls in zip(program.suites, suites, strict=True)]
         for program in turns
     ]
 

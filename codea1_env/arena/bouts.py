@@ -14,7 +14,7 @@ from itertools import chain
 from typing import TypeVar
 
 from codea1_env.arena.match import CodeScore, Match, MatchScore, SuiteScore
-from codea1_env.judging.judge import Expectation, Trial, TrialResult, TriedTrial
+from codea1_env.judging.judge import Expectation, TrialResult, Tried
 from codea1_env.judging.schedule import Turn, turn
 from codea1_env.judging.validation import ValidatedTest
 from codea1_env.reading.responses import nonprintable_share
@@ -100,14 +100,15 @@ def program_turns(
 
 def comparisons(
     bout: Bout, turns: Sequence[ProgramTurns], ran: Mapping[Turn, JobResult], config: RewardConfig
-) -> list[TriedTrial]:
+) -> list[Tried]:
     """Everything that the programs are tried on, program by program, and what came of it: the replays, then suites: its
     own, or all of the question's, these as written, too, and golden tests."""
     suites = list(chain.from_iterable(bout.rows))
     starts = itertools.accumulate(map(len, bout.rows), initial=0)
-    attempts, is_asked_all = [], asks_all(config)
+    attempts: list[Tried] = []
+    is_asked_all = asks_all(config)
     runs_union, runs_stated, runs_golden = config.runs_union, config.runs_stated, config.runs_golden
-    for source, row, start, own in zip(bout.sources, bout.rows, starts, turns, strict=False):
+    for row, start, own in zip(bout.rows, starts, turns, strict=False):
         asked = own.suites if runs_union or not is_asked_all else own.suites[start : start + len(row)]
         tried = [(tuple(replay.expectation for replay in bout.replays), own.replays)]
         tried += zip(map(_counting, suites if runs_union else row), asked, strict=True)
@@ -115,7 +116,7 @@ def comparisons(
             tried += zip(map(_as_written, suites), own.suites, strict=True)
         if runs_golden:
             tried.append((bout.golden, own.golden))
-        attempts += [TriedTrial(Trial(bout.match.problem, source, tests), one, ran[one]) for tests, one in tried]
+        attempts += [(tests, one, ran[one]) for tests, one in tried]
     return attempts
 
 

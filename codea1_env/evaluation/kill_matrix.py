@@ -226,7 +226,7 @@ def _answered(
     ]
     asked = []
     for problem, tests, stated in zip(problems, read, judge.evaluate(read), strict=True):
-        able = [(test, each.arguments) for test, each in zip(tests, stated, strict=True) if not each.failure]
+        able = [(test, e.arguments) for test, e in zip(tests, stated, strict=True) if isinstance(e, Expectation)]
         keys = call_keys(problem, [arguments for _, arguments in able], names_of(problem))
         different: dict[bytes, tuple[str, bytes]] = {}
         for (test, arguments), key in zip(able, keys, strict=True):

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from codea1_env.evaluation.metrics import Floats, Interval, mean_interval
-from codea1_env.judging.judge import Expectation, Judge, Trial, TriedTrial, plain_values
+from codea1_env.judging.judge import Expectation, Judge, Trial, plain_values
 from codea1_env.judging.schedule import turn
 from codea1_env.judging.validation import read_suites
 from codea1_env.problems.problem import Problem
@@ -62,7 +62,7 @@ def stated_tests(
         for text in texts
     ]
     rows = iter(read_suites(judge, read, RewardConfig(suite_size=suite_size, fidelity=fidelity)))
-    return [[[test.as_written for test in next(rows).usable] for _ in texts] for _, texts in suites]
+    return [[next(rows).usable for _ in texts] for _, texts in suites]
 
 
 def fidelities(
@@ -131,20 +131,20 @@ def choose(
     suites = stated_tests(judge, [(problem, texts) for problem, _, texts in asked], suite_size, fidelity)
     pools = [Counter(test for tests in row for test in tests) for row in suites]
     trials = [
-        Trial(problem, read_program(text, problem.entry_point).source, tuple(pool))
+        (tuple(pool), turn(problem, read_program(text, problem.entry_point).source, [test.arguments for test in pool]))
         for (problem, texts, _), pool in zip(asked, pools, strict=True)
         for text in texts
     ]
-    turns = [turn(one.problem, one.source, [test.arguments for test in one.expectations]) for one in trials]
-    tried = [TriedTrial(*row) for row in zip(trials, turns, judge.run(turns), strict=True)]
+    results = judge.run([one for _, one in trials])
+    tried = [(tests, one, result) for (tests, one), result in zip(trials, results, strict=True)]
     rows = iter(list(zip(tried, judge.judged(tried), strict=True)))
     choices = []
     for (_, texts, _), pool in zip(asked, pools, strict=True):
         votes, returned = [], []
-        for one, judged in (next(rows) for _ in texts):
+        for (_, one, result), judged in (next(rows) for _ in texts):
             weights = zip(pool.values(), judged.verdicts, strict=True)
             votes.append(sum(weight for weight, verdict in weights if verdict is Verdict.PASS))
-            returned.append(plain_values(one.turn, one.result, one.turn.calls))
+            returned.append(plain_values(one, result, one.calls))
         choices.append(_choice(votes, returned, sum(pool.values())))
     return choices
 

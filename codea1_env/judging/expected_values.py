@@ -24,7 +24,7 @@ from codea1_env.judging.equality import call_key, same_value
 from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import MOST_HANGS, ReferenceValue
 from codea1_env.judging.relations.truth import holds
-from codea1_env.judging.validation import AskedSuite
+from codea1_env.judging.validation import ReadSuite
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT
 from codea1_env.reading.wide.relation import Relation
@@ -79,7 +79,7 @@ class BatchOracle:
         self.errors: list[OracleError | None] = [None] * len(juries)
         """Per question, once it was asked: None in the mode `reference` and where there is no working reference."""
 
-    def answer(self, asked: Sequence[AskedSuite]) -> list[list[ReferenceValue]]:
+    def answer(self, asked: Sequence[ReadSuite]) -> list[list[ReferenceValue]]:
         """The value of every call of every suite. Raises UnusableReference in the mode `reference`."""
         if self._mode == "reference":
             calls = [(suite.problem, suite.calls) for suite in asked]
@@ -96,7 +96,7 @@ class BatchOracle:
         self._measure(groups, values)
         return list(itertools.chain.from_iterable(values))
 
-    def _of_solutions(self, groups: Sequence[Sequence[AskedSuite]]) -> list[list[list[ReferenceValue]]]:
+    def _of_solutions(self, groups: Sequence[Sequence[ReadSuite]]) -> list[list[list[ReferenceValue]]]:
         values = []
         for jury, group in zip(self._juries, groups, strict=True):
             # Who fails to load for one suite, by chance, votes for none.
@@ -104,7 +104,7 @@ class BatchOracle:
             answers = [[row for rows in voters if (row := rows[number]) is not None] for number in range(len(group))]
             asking = [number for number, suite in enumerate(group) if suite.calls]
             if self._mode == "dual":
-                decided = dual_values([group[n] for n in asking], [answers[n] for n in asking])
+                decided = dual_values([group[n].usable for n in asking], [answers[n] for n in asking])
             else:
                 decided = [majority_values(len(group[n].calls), answers[n]) for n in asking]
             by_number = dict(zip(asking, decided, strict=True))
@@ -112,7 +112,7 @@ class BatchOracle:
         return values
 
     def _measure(
-        self, groups: Sequence[Sequence[AskedSuite]], values: Sequence[Sequence[Sequence[ReferenceValue]]]
+        self, groups: Sequence[Sequence[ReadSuite]], values: Sequence[Sequence[Sequence[ReferenceValue]]]
     ) -> None:
         measured = [i for i, jury in enumerate(self._juries) if jury.problem.reference_solution is not None]
         suites = [(suite.problem, suite.calls) for i in measured for suite in groups[i]]
@@ -150,7 +150,7 @@ def majority_values(calls: int, answers: Answers) -> list[ReferenceValue]:
     return [_elected([row[call] for row in answers], least=2) for call in range(calls)]
 
 
-def dual_values(suites: Sequence[AskedSuite], answers: Sequence[Answers]) -> list[list[ReferenceValue]]:
+def dual_values(suites: Sequence[Sequence[Expectation]], answers: Sequence[Answers]) -> list[list[ReferenceValue]]:
     """CodeT's dual execution agreement (arXiv 2207.10397) over all suites of one question; `answers[suite]`.
 
     Solutions that pass exactly the same tests, as written, form a set; its score is the number of its solutions times
@@ -162,14 +162,9 @@ def dual_values(suites: Sequence[AskedSuite], answers: Sequence[Answers]) -> lis
     for suite, rows in zip(suites, answers, strict=True):
         for tests, row in zip(passed, rows, strict=True):
             tests.update(
-                (call_key(call), stated, relation)
-                for call, stated, relation, value in zip(suite.calls, suite.stated, suite.relations, row, strict=True)
-                if value is not None
-                and (
-                    same_value(stated, value)
-                    if relation is None
-                    else not relation.raising and holds(relation, stated, value, EXACT)
-                )
+                (call_key(test.arguments), test.value, test.relation)
+                for test, value in zip(suite, row, strict=True)
+                if value is not None and _passes(test, value)
             )
     sets: dict[frozenset[_Claim], list[int]] = {}  # hashed by this process's own secret seed
     for solution, tests in enumerate(passed):
@@ -178,12 +173,18 @@ def dual_values(suites: Sequence[AskedSuite], answers: Sequence[Answers]) -> lis
     best = max(scores.values(), default=0)
     winners = [tests for tests, score in scores.items() if score == best]
     if best == 0 or len(winners) > 1:
-        return [[NO_VALUE] * len(suite.calls) for suite in suites]
+        return [[NO_VALUE] * len(suite) for suite in suites]
     consensus = sets[winners[0]]
     return [
-        [_elected([rows[solution][call] for solution in consensus], least=1) for call in range(len(suite.calls))]
+        [_elected([rows[solution][call] for solution in consensus], least=1) for call in range(len(suite))]
         for suite, rows in zip(suites, answers, strict=True)
     ]
+
+
+def _passes(test: Expectation, value: bytes) -> bool:
+    if test.relation is None:
+        return same_value(test.value, value)
+    return not test.relation.raising and holds(test.relation, test.value, value, EXACT)
 
 
 def oracle_error(

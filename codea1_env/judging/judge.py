@@ -52,26 +52,6 @@ _FAILURES = {
 
 
 @dataclass(frozen=True, slots=True)
-class StatedTest:
-    """A test as data: the encoded arguments of its call and the encoded value that it states."""
-
-    arguments: bytes
-    value: bytes
-    failure: str = ""
-    """The `Reason` why the test's expressions have no such data; then the other fields are empty."""
-    # The others are `WrittenTest`'s.
-    look: str = ""
-    or_look: str = ""
-    calls: tuple[bytes, ...] = ()
-    relation: Relation | None = None
-    """`value` is then the tuple of its constants."""
-
-    @property
-    def as_written(self) -> Expectation:
-        return Expectation(self.arguments, self.value, self.look, relation=self.relation)
-
-
-@dataclass(frozen=True, slots=True)
 class Expectation:
     """One call and the trusted value it must return."""
 
@@ -84,6 +64,9 @@ class Expectation:
     relation: Relation | None = None
     """What the returned value must be like, where it need not equal one value; `value` is then the tuple of the
     relation's constants."""
+    # Of a test as it was written, likewise (`WrittenTest`).
+    or_look: str = field(default="", compare=False)
+    calls: tuple[bytes, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +92,8 @@ class TrialResult:
     """For display: what the sandbox denied the program, as the program says (`JobResult.denied`)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TriedTrial:
-    """A trial and what its program came to."""
-
-    trial: Trial
-    turn: Turn
-    """One that held the trial's calls, and maybe others."""
-    result: JobResult
+Tried = tuple[Sequence[Expectation], Turn, JobResult]
+"""What a program is to return; a turn that held these calls, and maybe others; and what it came to."""
 
 
 class Judge:
@@ -140,8 +117,9 @@ class Judge:
         self._execution = Execution(sandbox, bytes_of("execution_cache_mb", execution_cache_mb))
         self._checkers = Checkers(sandbox, bytes_of("reference_cache_mb", reference_cache_mb))
 
-    def evaluate(self, suites: Sequence[Sequence[WrittenTest]]) -> list[list[StatedTest]]:
-        """The data of every accepted test. Literals need no evaluation; the rest runs in two processes per suite."""
+    def evaluate(self, suites: Sequence[Sequence[WrittenTest]]) -> list[list[Expectation | Reason]]:
+        """Every accepted test as data, or why its expressions have none. Literals need no evaluation; the rest runs in
+        two processes per suite."""
         waiting = [[test for test in suite if test.arguments is None or test.value is None] for suite in suites]
         jobs = [
             ExpressionsJob(
@@ -162,7 +140,7 @@ class Judge:
                         test,
                         next(stated)
                         if test.arguments is None or test.value is None
-                        else StatedTest(test.arguments, test.value),
+                        else Expectation(test.arguments, test.value),
                     )
                     for test in suite
                 ]
@@ -232,35 +210,36 @@ class Judge:
             return same_output(right, value, tolerance)
         return same_value(right, value, tolerance)
 
-    def judged(self, tried: Sequence[TriedTrial]) -> list[TrialResult]:
-        """The verdicts of every trial. All values that a checker must see are shown to it in one run."""
+    def judged(self, tried: Sequence[Tried]) -> list[TrialResult]:
+        """The verdicts of all that was tried. All values that a checker must see are shown to it in one run."""
         seen = []
-        for one in tried:
-            outcomes = dict(zip(one.turn.calls, _outcomes(one.result, len(one.turn.calls)), strict=True))
-            pairs = [(expected, outcomes[expected.arguments]) for expected in one.trial.expectations]
-            seen.append(self._looked(one.trial.problem, pairs))
+        for expectations, ran, result in tried:
+            outcomes = dict(zip(ran.calls, _outcomes(result, len(ran.calls)), strict=True))
+            pairs = [(expected, outcomes[expected.arguments]) for expected in expectations]
+            seen.append(self._looked(ran.problem, pairs))
         self.accepted(
             [
-                Check(one.trial.problem, expected.arguments, outcome.value, expected.value)
-                for one, row in zip(tried, seen, strict=True)
-                if one.trial.problem.has_checker
-                for expected, outcome in zip(one.trial.expectations, row, strict=True)
+                Check(ran.problem, expected.arguments, outcome.value, expected.value)
+                for (expectations, ran, _), row in zip(tried, seen, strict=True)
+                if ran.problem.has_checker
+                for expected, outcome in zip(expectations, row, strict=True)
                 if outcome.kind is OutcomeKind.VALUE
             ]
         )
-        return [self._judged(one, row) for one, row in zip(tried, seen, strict=True)]
+        return [self._judged(*one, row) for one, row in zip(tried, seen, strict=True)]
 
-    def _judged(self, one: TriedTrial, seen: Sequence[Outcome]) -> TrialResult:
-        trial, result = one.trial, one.result
-        tolerance = self.tolerances(trial.problem)
-        verdicts = [self._verdict(trial, *pair, tolerance) for pair in zip(trial.expectations, seen, strict=True)]
-        shown = tuple(map(_returned, trial.expectations, verdicts, seen))
+    def _judged(
+        self, expectations: Sequence[Expectation], ran: Turn, result: JobResult, seen: Sequence[Outcome]
+    ) -> TrialResult:
+        tolerance = self.tolerances(ran.problem)
+        verdicts = [self._verdict(ran.problem, *pair, tolerance) for pair in zip(expectations, seen, strict=True)]
+        shown = tuple(map(_returned, expectations, verdicts, seen))
         return TrialResult(result.loaded, _loads(result), tuple(verdicts), shown, result.denied)
 
     def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
         """Verdicts of every trial, each as though it were the only one. All of them run before one is compared."""
         turns = [turn(one.problem, one.source, [e.arguments for e in one.expectations]) for one in trials]
-        return self.judged([TriedTrial(*row) for row in zip(trials, turns, self.run(turns), strict=True)])
+        return self.judged(list(zip([one.expectations for one in trials], turns, self.run(turns), strict=True)))
 
     def _looked(self, problem: Problem, pairs: Sequence[tuple[Expectation, Outcome]]) -> list[Outcome]:
         """Apply each test's look to the returned value, or to the exception. A value that is no plain data becomes an
@@ -280,10 +259,10 @@ class Judge:
             looked[place] = outcome
         return looked
 
-    def _verdict(self, trial: Trial, expectation: Expectation, outcome: Outcome, tolerance: Tolerances) -> Verdict:
+    def _verdict(self, problem: Problem, expectation: Expectation, outcome: Outcome, tolerance: Tolerances) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
-        problem, arguments, value = trial.problem, expectation.arguments, expectation.value
+        arguments, value = expectation.arguments, expectation.value
         if expectation.relation is not None:
             is_right = holds(expectation.relation, value, outcome.value, tolerance)
         else:
@@ -312,8 +291,8 @@ def _loads(result: JobResult) -> bool:
     return result.loaded or (result.load_failure is not None and result.load_failure.error == NO_ENTRY_POINT)
 
 
-def _with_look(test: WrittenTest, stated: StatedTest) -> StatedTest:
-    if stated.failure:
+def _with_look(test: WrittenTest, stated: Expectation | Reason) -> Expectation | Reason:
+    if isinstance(stated, Reason):
         return stated
     value = b"" if test.stated is None else stated.value
     return replace(stated, value=value, look=test.look, relation=test.relation, calls=test.calls, or_look=test.or_look)
@@ -347,19 +326,19 @@ def plain_values(
     return tuple(values[call] for call in calls)
 
 
-def _stated(outcome: Outcome, other: Outcome) -> StatedTest:
+def _stated(outcome: Outcome, other: Outcome) -> Expectation | Reason:
     """The data of one expression `((positional, ...), {name: value}, stated value)`, evaluated under two hash seeds."""
     if outcome.kind is OutcomeKind.ERROR:
-        return StatedTest(b"", b"", Reason.EVALUATION_ERROR)
+        return Reason.EVALUATION_ERROR
     if outcome.kind is not OutcomeKind.VALUE:
-        return StatedTest(b"", b"", Reason.EVALUATION_LIMIT)
+        return Reason.EVALUATION_LIMIT
     # An argument that is code is as good as its text.
     one_text, other_text = (each.value.replace(b'{"e":', b'{"t":') for each in (outcome, other))
     if is_opaque(one_text):
-        return StatedTest(b"", b"", Reason.NOT_PLAIN_DATA)
+        return Reason.NOT_PLAIN_DATA
     if other.kind is not OutcomeKind.VALUE or not same_value(as_seen(one_text), as_seen(other_text)):
-        return StatedTest(b"", b"", Reason.UNSTABLE)
+        return Reason.UNSTABLE
     # The expression passed the strict grammar, so this is our own evaluator's output; it is still parsed as data only.
     positional, named, value = json.loads(outcome.value)["t"]
-    stated = StatedTest(encode([positional["t"], named["d"]]), encode(value))
-    return StatedTest(b"", b"", Reason.NOT_PLAIN_DATA) if is_by_identity(stated.value) else stated
+    stated = Expectation(encode([positional["t"], named["d"]]), encode(value))
+    return Reason.NOT_PLAIN_DATA if is_by_identity(stated.value) else stated

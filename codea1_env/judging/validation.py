@@ -15,7 +15,7 @@ from itertools import compress
 
 from codea1_env.judging.checking import Check
 from codea1_env.judging.equality import ROUNDING, is_opaque
-from codea1_env.judging.judge import Expectation, Judge, StatedTest
+from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import ReferenceValue, comparable
 from codea1_env.judging.raised import raised_reference
 from codea1_env.judging.relations.status import MutantValues, related, related_look
@@ -26,7 +26,7 @@ from codea1_env.reading.grammar import WrittenTest
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.responses import Suite
-from codea1_env.reading.wide.relation import LOOKED, Relation
+from codea1_env.reading.wide.relation import LOOKED
 from codea1_env.rewards import duel
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status
@@ -51,40 +51,27 @@ class ValidatedTest:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedSuite:
-    """What one suite asks candidates and the oracle: the calls of its tests; and what it states about them."""
-
-    problem: Problem
-    calls: tuple[bytes, ...]
-    """In the order of the tests, repeated calls included."""
-    stated: tuple[bytes, ...]
-    relations: tuple[Relation | None, ...]
-    """`StatedTest.relation` of each test."""
-
-
-@dataclass(frozen=True, slots=True)
 class ReadSuite:
     """One suite with the data of its tests: all that is known of it before anything of the question has run."""
 
     problem: Problem
     suite: Suite
-    stated: tuple[StatedTest | None, ...]
-    """One per test of the suite; None for one that the grammar rejects or that is beyond the first K."""
+    stated: tuple[Expectation | Reason | None, ...]
+    """One per test of the suite, or why it has no data; None for one that the grammar rejects or that is beyond the
+    first K."""
 
     @property
-    def asked(self) -> AskedSuite:
-        """All that can be asked, whatever the tests state."""
-        tests = self.usable
-        calls, stated = [test.arguments for test in tests], [test.value for test in tests]
-        return AskedSuite(self.problem, tuple(calls), tuple(stated), tuple([test.relation for test in tests]))
+    def usable(self) -> list[Expectation]:
+        """The tests that can be asked, in order, as they are written."""
+        return [test for test in self.stated if isinstance(test, Expectation)]
 
     @property
-    def usable(self) -> list[StatedTest]:
-        """The tests that can be asked, in order."""
-        return [test for test in self.stated if test is not None and not test.failure]
+    def calls(self) -> tuple[bytes, ...]:
+        """All that can be asked, whatever the tests state: in their order, repeated calls included."""
+        return tuple([test.arguments for test in self.usable])
 
 
-Answer = Callable[[Sequence[AskedSuite]], list[list[ReferenceValue]]]
+Answer = Callable[[Sequence[ReadSuite]], list[list[ReferenceValue]]]
 """The oracle: one value for every call of every suite."""
 
 
@@ -105,10 +92,10 @@ def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: R
     return [read[id(problem), id(suite)] for problem, suite in suites]
 
 
-def _for_checker(problem: Problem, stated: StatedTest) -> StatedTest:
+def _for_checker(problem: Problem, stated: Expectation | Reason) -> Expectation | Reason:
     """A checker is given the arguments as data, so that none may be code."""
-    is_code = problem.has_checker and is_opaque(stated.arguments)
-    return StatedTest(b"", b"", Reason.WITH_CHECKER) if is_code else stated
+    is_code = problem.has_checker and isinstance(stated, Expectation) and is_opaque(stated.arguments)
+    return Reason.WITH_CHECKER if is_code else stated
 
 
 def validate(
@@ -117,7 +104,7 @@ def validate(
     """The status (`duel.Status`) of every assert of every suite. Raises what `answer` raises."""
     rows: dict[tuple[int, tuple[ReferenceValue, ...]], tuple[ValidatedTest, ...]] = {}
     validated = []
-    answers = answer([suite.asked for suite in suites])
+    answers = answer(suites)
     mutants = MutantValues(judge, _related_calls(suites, answers) if config.fidelity == "wide" else ())
     for read, values in zip(suites, answers, strict=True):
         key = (id(read), tuple(values))  # one suite may stand against many programs
@@ -162,8 +149,8 @@ def _validated_suite(
             status = Status.REJECTED if test.reason and len(row) < room else Status.SURPLUS
             row.append(_without_value(test, status, test.reason))
             continue
-        if item.failure:
-            row.append(_without_value(test, Status.REJECTED, item.failure))
+        if isinstance(item, Reason):
+            row.append(_without_value(test, Status.REJECTED, item))
             continue
         value, key = next(used), next(keys)
         if item.relation is not None:
@@ -187,10 +174,10 @@ def _keys(read: ReadSuite, config: RewardConfig) -> list[bytes]:
     code."""
     if config.fidelity == "paper":
         pairs = zip(read.suite.tests, read.stated, strict=True)
-        usable = [test for test, item in pairs if item is not None and not item.failure]
+        usable = [test for test, item in pairs if isinstance(item, Expectation)]
         return [str(test.call).encode("utf-8", "surrogatepass") for test in usable]
     names = names_of(read.problem, ask_reference=config.oracle == "reference")
-    return call_keys(read.problem, [test.arguments for test in read.usable], names)
+    return call_keys(read.problem, read.calls, names)
 
 
 class SeveralCalls:
@@ -206,15 +193,15 @@ class SeveralCalls:
         self._known = {self._keys[test.arguments] for test in tests if not test.calls} | {b""}
         self._keys[b""] = b""
 
-    def are_known(self, test: StatedTest) -> bool:
+    def are_known(self, test: Expectation) -> bool:
         """Whether each of its calls is one of another test."""
         return bool(test.calls) and all(self._keys[call] in self._known for call in test.calls)
 
-    def count(self, test: StatedTest) -> None:
+    def count(self, test: Expectation) -> None:
         self._known.update(self._keys[call] for call in test.calls)
 
 
-def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[ReferenceValue]) -> list[ReferenceValue]:
+def _looked(judge: Judge, asked: Sequence[Expectation], values: Sequence[ReferenceValue]) -> list[ReferenceValue]:
     """The oracle's values as the tests look at them; but for relations, which are tried on other values as well."""
     looked = [
         value if item.relation is not None else comparable(value) for item, value in zip(asked, values, strict=True)
@@ -232,7 +219,7 @@ def _looked(judge: Judge, asked: Sequence[StatedTest], values: Sequence[Referenc
 
 
 def _nearest(
-    judge: Judge, problem: Problem, stated: StatedTest, reference: ReferenceValue, tolerances: tuple[Tolerances, ...]
+    judge: Judge, problem: Problem, stated: Expectation, reference: ReferenceValue, tolerances: tuple[Tolerances, ...]
 ) -> int | None:
     """The first of `tolerances`, what a stated value may be off by and be right, that lets it pass."""
     if problem.checker:
@@ -245,7 +232,7 @@ def _nearest(
 
 def _validated(
     test: WrittenTest,
-    stated: StatedTest,
+    stated: Expectation,
     reference: ReferenceValue,
     is_duplicate: bool,
     correct_outputs: bool,
@@ -255,10 +242,8 @@ def _validated(
     only the last one lets pass is right beside the reference's."""
     if is_duplicate:
         return _without_value(test, Status.DUPLICATE)
-    as_written = stated.as_written
     if reference.failure:
-        status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
-        return _without_value(test, status, reference.failure, as_written)
+        return _without_right(test, stated, reference)
     is_right, is_rounded = near is not None, near == 2
     judged = JudgedTest(
         source=test.source,
@@ -271,14 +256,14 @@ def _validated(
     )
     counts = is_right or correct_outputs
     right = Expectation(stated.arguments, reference.value, stated.look, stated.value if is_rounded else b"")
-    return ValidatedTest(judged, right if counts else None, as_written)
+    return ValidatedTest(judged, right if counts else None, stated)
 
 
 def _related(
     judge: Judge,
     problem: Problem,
     test: WrittenTest,
-    stated: StatedTest,
+    stated: Expectation,
     reference: ReferenceValue,
     is_known: bool,
     earlier: set[int],
@@ -286,7 +271,6 @@ def _related(
 ) -> ValidatedTest:
     """A relational test. `is_known`: an earlier test states the call's value; `earlier`: what the kept ones of the call
     refuse, see `related`."""
-    as_written = stated.as_written
     raising = stated.relation.raising if stated.relation is not None else ()
     if raising:
         reference = raised_reference(problem, reference, raising)
@@ -295,22 +279,26 @@ def _related(
     if is_known:
         return _without_value(test, Status.DUPLICATE)
     if reference.failure:
-        status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
-        return _without_value(test, status, reference.failure, as_written)
+        return _without_right(test, stated, reference)
     others, tolerance = mutants.of(problem, stated.arguments), judge.tolerances(problem)
     if stated.look:
-        status, reason = related_look(judge, as_written, stated.calls, reference.value, others, tolerance, earlier)
+        status, reason = related_look(judge, stated, reference.value, others, tolerance, earlier)
     else:
-        status, reason = related(as_written, reference.value, others, tolerance, earlier)
+        status, reason = related(stated, reference.value, others, tolerance, earlier)
         if stated.or_look and (status is Status.WRONG_RELATION or reason == Reason.TOO_LARGE):
-            as_looked = replace(as_written, look=stated.or_look, relation=replace(LOOKED, raising=raising))
-            looked = related_look(judge, as_looked, (), reference.value, others, tolerance, earlier)
+            as_looked = replace(stated, look=stated.or_look, relation=replace(LOOKED, raising=raising), calls=())
+            looked = related_look(judge, as_looked, reference.value, others, tolerance, earlier)
             if looked[0] not in (Status.WRONG_RELATION, Status.REJECTED):
-                (status, reason), as_written = looked, as_looked
+                (status, reason), stated = looked, as_looked
     if status is not Status.KEPT:
-        return _without_value(test, status, reason, as_written if status is Status.WRONG_RELATION else None)
+        return _without_value(test, status, reason, stated if status is Status.WRONG_RELATION else None)
     judged = JudgedTest(test.source, Status.KEPT, "", test.call, test.claim, test.claim, None)
-    return ValidatedTest(judged, as_written, as_written)
+    return ValidatedTest(judged, stated, stated)
+
+
+def _without_right(test: WrittenTest, stated: Expectation, reference: ReferenceValue) -> ValidatedTest:
+    status = Status.FLAKY if reference.failure == "flaky" else Status.RAISES
+    return _without_value(test, status, reference.failure, stated)
 
 
 def _without_value(

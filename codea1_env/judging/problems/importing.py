@@ -17,6 +17,7 @@ from typing import Any
 
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
+from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.judging.problems.own_tests import OwnTests
 from codea1_env.judging.scripts import ScriptJudge, ScriptVerdict
 from codea1_env.problems.check_functions import Extracted, LeftOut, reasons
@@ -152,15 +153,16 @@ def _reference_values(script: Extracted, problem: Problem, judge: Judge) -> dict
     tests = [read_case(TestCase(call, "None"), problem.entry_point) for call in script.unvalued]
     (stated,) = judge.evaluate([tests])
     try:
-        answers = iter(judge.reference_values([(asked, [each.arguments for each in stated if not each.failure])])[0])
+        answers = iter(
+            judge.reference_values([(asked, [each.arguments for each in stated if isinstance(each, Expectation)])])[0]
+        )
     except UnusableReference as error:
         return {call: LeftOut(call[:200], f"the script's reference: {error}") for call in script.unvalued}
     values: dict[str, str | LeftOut] = {}
     for call, each in zip(script.unvalued, stated, strict=True):
-        answer = None if each.failure else next(answers)
-        failure = each.failure if answer is None else answer.failure
-        if answer is None or failure:
-            shown = "no plain data, or too much of it" if failure == "opaque" else failure
+        answer = next(answers) if isinstance(each, Expectation) else ReferenceValue(b"", each)
+        if answer.failure:
+            shown = "no plain data, or too much of it" if answer.failure == "opaque" else answer.failure
             values[call] = LeftOut(call[:200], f"the script's reference: {shown}")
         else:
             values[call] = tree_source(json.loads(answer.value))

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from codea1_env.judging.bounded_cache import BoundedCache
-from codea1_env.judging.judge import Expectation, Judge, StatedTest
+from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.problems.check_functions import LeftOut, reasons
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import Fidelity
@@ -66,8 +66,8 @@ class OwnTests:
         written = [read_case(case, entry_point, fidelity) for entry_point, case, _ in new]
         evaluated = self._judge.evaluate([[] if test.reason else [test] for test in written])
         for key, assertion, stated in zip(new, written, evaluated, strict=True):
-            read = stated[0] if stated else StatedTest(b"", b"", assertion.reason)
-            known[key] = OwnTest(key[1], None if read.failure else read.as_written, read.failure)
+            read = stated[0] if stated else assertion.reason
+            known[key] = OwnTest(key[1], read) if isinstance(read, Expectation) else OwnTest(key[1], None, read)
             self._known.put(key, known[key], _size(known[key]))
         return [[known[key] for key in row] for row in keys]
 

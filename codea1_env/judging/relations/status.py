@@ -92,7 +92,6 @@ _MOST_SINGLE = 256
 def related_look(
     judge: Judge,
     test: Expectation,
-    calls: Sequence[bytes],
     right: bytes,
     mutants: Sequence[bytes],
     tolerance: Tolerances,
@@ -100,6 +99,7 @@ def related_look(
 ) -> tuple[Status, str]:
     """What became of a look whose call, or the question of all its `calls`, returns `right`. Adds to `earlier` the
     places of what a kept one refuses."""
+    calls = test.calls
     if not is_data(right) or (calls and is_by_identity(right)):
         return Status.REJECTED, Reason.NOT_PLAIN_DATA
     if len(right) > _MOST_BYTES:

@@ -112,7 +112,7 @@ def test_a_job_ends_whatever_its_processes_write_and_no_value_is_but_a_value_rec
     calls: int, processes: list[tuple[list[CandidateRecord], int, OutcomeKind]]
 ) -> None:
     job = CallsJob("", "f", (b"[[],[]]",) * calls, LIMITS)
-    task = Task(0, job, job.calls)
+    task = Task(job, job.calls)
     spelled = {record.payload for records, *_ in processes for record in records if record.kind == "V"}
     # Calls are asked together, perhaps with floats apart, then once more, and each alone: no process is for nothing.
     for turn in range(3 * calls + 3):
@@ -145,7 +145,7 @@ def test_a_job_ends_whatever_its_processes_write_and_no_value_is_but_a_value_rec
 @given(FOUND, NS)
 def test_an_answer_that_claims_more_time_than_there_is_is_none(found: list[CandidateRecord], cpu_ns: int) -> None:
     job = CallsJob("", "f", (b"[[],[]]",) * 3, LIMITS)
-    task = Task(0, job, job.calls)
+    task = Task(job, job.calls)
     payload(task)
     absorb(task, [CandidateRecord("L", b"", 0), *found], cpu_ns, Outcome(OutcomeKind.CRASH))
     answers = [record for record in found if record.kind in "VEM"][:3]

@@ -59,7 +59,7 @@ def verdicts(*looks: Look) -> list[bool | None]:
     """What comes of every look at a job of many calls with a limit of a second for each and ten for all."""
     calls = (b"[[],[]]",) * 100
     zygote = SeenZygote(looks)
-    task = Task(0, CallsJob("", "f", calls, Limits(1, 10)), calls, handed_over=len(calls))
+    task = Task(CallsJob("", "f", calls, Limits(1, 10)), calls, handed_over=len(calls))
     running = _Running({}, zygote, task, looked_at=0.0, check_at=1.0)  # type: ignore[arg-type]
     with LocalSandbox() as sandbox:
         found = [sandbox._check(running, look.now) for look in looks]
@@ -131,7 +131,7 @@ class DreamingZygote(SeenZygote):
 @pytest.mark.parametrize("asleep_s", [0.15, 0.18, 0.39, 0.79, 0.95])
 def test_at_least_half_of_a_sleep_is_charged_to_a_call_that_ends_in_time(asleep_s: float) -> None:
     job = CallsJob("", "f", (b"[[],[]]",), Limits(time_limit_s=1, budget_s=10))
-    task = Task(0, job, job.calls)
+    task = Task(job, job.calls)
     with LocalSandbox() as sandbox:
         running = sandbox._start({ZygoteKind(): DreamingZygote()}, task)  # type: ignore[dict-item]
         ends_at = running.looked_at + asleep_s
@@ -167,7 +167,7 @@ class BusyZygote(SeenZygote):
 
 def test_an_item_that_begins_while_the_clock_is_read_is_not_charged_for_the_others() -> None:
     job = CallsJob("", "f", (b"[[],[]]",), Limits(time_limit_s=1, budget_s=1000))
-    running = _Running({}, BusyZygote(), Task(0, job, job.calls), 0.0, 0.0)  # type: ignore[arg-type]
+    running = _Running({}, BusyZygote(), Task(job, job.calls), 0.0, 0.0)  # type: ignore[arg-type]
     with LocalSandbox() as sandbox:
         assert [sandbox._check(running, now) for now in (1.0, 2.0, 3.0)] == [None] * 3
 
@@ -293,7 +293,7 @@ def test_records_of_loading_give_no_call_more_time(sandbox: LocalSandbox) -> Non
 def test_what_the_kernel_counted_is_late_whatever_is_claimed(cpu_s: float) -> None:
     """A process loads and answers: it may take its limit of 0.3 s twice."""
     calls = (b"[[],[]]",)
-    task = Task(0, CallsJob("", "f", calls, LIMITS), calls, handed_over=1)
+    task = Task(CallsJob("", "f", calls, LIMITS), calls, handed_over=1)
     absorb(
         task,
         [CandidateRecord("L", b"", 0), CandidateRecord("V", b"1", 0)],

@@ -111,7 +111,7 @@ class LocalSandbox(Closing):
         """Run every job and return the outcomes in order. Raises SandboxError if the sandbox itself fails."""
         with self._lock:
             require_usable(self._closed, self._owner)
-            tasks = [Task(index, job, encoded_items(job)) for index, job in enumerate(jobs)]
+            tasks = [Task(job, encoded_items(job)) for job in jobs]
             try:
                 self._run([task for task in reversed(tasks) if not refused(task)])
             except OSError as error:  # too many open files, no room for a memory file

@@ -68,7 +68,6 @@ class _SharedProcess:
 class Task:
     """One job on its way: which items are done, and what it has used up."""
 
-    index: int
     job: Job
     items: Sequence[bytes]
     outcomes: list[Outcome] = field(default_factory=list)

@@ -100,7 +100,7 @@ def run(head: bytes, items: int, region: memoryview) -> None:
     if job.get("is_watched"):
         denials.watch(results.note, job["source"], os.getcwd() if job["scratch"] else "")
     if job.get("prints"):
-        streams.prepare(lambda text: _attempt(results, text, job["value_bytes"]))
+        streams.answer = lambda come_to: _attempt(results, come_to, job["value_bytes"])
     if job.get("is_script"):
         os.environ["HOME"] = os.getcwd()
     if "setrlimit" in job.get("source", ""):
@@ -194,11 +194,11 @@ def _collect_garbage(always: bool) -> None:
         pass
 
 
-def _executed(code: types.CodeType, module_name: str) -> dict[str, Any]:
+def _executed(code: types.CodeType) -> dict[str, Any]:
     """The namespace of a new module after its body has run. Raises what the body raises."""
-    module = types.ModuleType(module_name)
-    module.__file__ = f"{module_name}.py"
-    sys.modules[module_name] = module
+    module = types.ModuleType("solution")
+    module.__file__ = "solution.py"
+    sys.modules["solution"] = module
     exec(code, module.__dict__)
     return module.__dict__
 
@@ -212,7 +212,7 @@ def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, di
             results.write(ALONE)
         if seen and job.get("floats") and seen.makes_sets:
             results.write(APART)
-        namespace = _executed(code, "solution")
+        namespace = _executed(code)
         if job.get("epilogue"):
             exec(compile(job["epilogue"], "<program>", "exec", dont_inherit=True), namespace)
         return seen, namespace
@@ -335,12 +335,7 @@ def _evaluated(text: str) -> object:
     return eval(text, scope.namespace(text, names, scope.LOOKED_NAMES))
 
 
-def _code_scope(text: str) -> dict[str, Any]:
-    names: dict[str, Any] = scope.namespace(text, CODE_BUILTINS, scope.CODE_NAMES)
-    return names
-
-
-values.scope = _code_scope
+values.scope = lambda text: scope.namespace(text, CODE_BUILTINS, scope.CODE_NAMES)
 
 
 KINDS = {"calls": _calls, "expressions": _expressions}

@@ -8,7 +8,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 MOST = 4
@@ -32,15 +32,11 @@ _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _write: "Callable[[str], None] | None" = None
 _noted: list[str] = []
 _source = ""
-_readable: tuple[str, ...] = ()
 _scratch = ""
-_has_processes = False
-
-
-def prepare(readable: Sequence[str]) -> None:
-    """In the zygote: the directories that programs may read."""
-    global _readable
-    _readable = tuple(f"{path}/" for path in readable)
+readable: tuple[str, ...] = ()
+"""Directories that programs may read, each with a slash at its end. Set by the zygote."""
+has_processes = False
+"""Whether this process may start others: that is nothing denied."""
 
 
 def watch(write: Callable[[str], None], source: str, scratch: str) -> None:
@@ -51,12 +47,6 @@ def watch(write: Callable[[str], None], source: str, scratch: str) -> None:
     sys.meta_path.append(_Missing)
     sys.addaudithook(_heard)
     os.pipe = _piped
-
-
-def permit_processes() -> None:
-    """This process may start others: that is nothing denied."""
-    global _has_processes
-    _has_processes = True
 
 
 def note(what: str) -> None:
@@ -111,11 +101,11 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
         if _is_outside(*arguments):
             note("file")
     elif event in _PROCESS or (event == "import" and arguments[0] == "multiprocessing.synchronize"):
-        if not _has_processes:
+        if not has_processes:
             note("process")
     elif event in _NETWORK or (event == "socket.__new__" and arguments[1] != _UNIX):
         note("network")
-    elif event in _LINKS and not _has_processes:
+    elif event in _LINKS and not has_processes:
         note("file")
 
 
@@ -130,4 +120,4 @@ def _is_outside(path: object, mode: object, flags: object) -> bool:
         return False
     if flags & _WRITES:
         return True
-    return name.startswith("/") and not full.startswith(_readable) and os.path.basename(full) in _source
+    return name.startswith("/") and not full.startswith(readable) and os.path.basename(full) in _source

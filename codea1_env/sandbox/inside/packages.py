@@ -56,19 +56,41 @@ class Finder:
 
 
 def preload(
-    packages: Sequence[str], places: Mapping[str, Sequence[str]], versions: Mapping[str, str], hash_seed: int
+    packages: Sequence[str],
+    places: Mapping[str, Sequence[str]],
+    versions: Mapping[str, str],
+    site: Sequence[str],
+    hash_seed: int,
 ) -> "tuple[int, dict[str, str]]":
-    """Import `packages`, found at `places` with what they need: MiB of address space that they take, and {package that
-    cannot be imported here: why}. `versions`: of what they ask for while they are imported.
+    """Import `packages`: MiB of address space that they take, and {package that cannot be imported here: why}.
 
-    Raises RuntimeError where an import leaves a thread behind.
+    They are found at `places` with what they need; `versions`: of what they ask for while they are imported. Or, where
+    there are directories `site`, in these, where everything may be imported: for test scripts alone, whose outcomes are
+    unsealed whatever they can import. Raises RuntimeError where an import leaves a thread behind.
     """
-    if not packages:
+    if not packages and not site:
         return 0, {}
-    import importlib.metadata  # it brings along much that other zygotes do without
-
+    if site:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+        importlib.import_module("script_tests")  # with unittest, which others need not carry
+        sys.path.pop(0)
+        sys.path += site
+        os.environ["MPLBACKEND"] = "Agg"
+    else:
+        importlib.import_module("importlib.metadata")  # it brings along much that other zygotes do without
     before = _mapped_bytes()
     os.environ.update(_ONE_THREAD)
+    broken = _imported_from_site(packages) if site else _imported(packages, places, versions)
+    _prepare(hash_seed)
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:  # it would be none of this process's children, and leave them its locks
+        raise RuntimeError(f"the packages {', '.join(packages)} must start no thread, got {threads - 1}")
+    return (_mapped_bytes() - before >> 20) + 1, broken
+
+
+def _imported(
+    packages: Sequence[str], places: Mapping[str, Sequence[str]], versions: Mapping[str, str]
+) -> "dict[str, str]":
     finder = Finder(places)
     sys.meta_path.append(finder)
     version = importlib.metadata.version
@@ -79,37 +101,16 @@ def preload(
         finder.forget(name)
     for name in places:
         _why_broken(name)  # what they only import when they are called
-    _prepare(hash_seed)
-    _require_no_thread(packages)
-    return (_mapped_bytes() - before >> 20) + 1, broken
+    return broken
 
 
-def preload_site(packages: Sequence[str], site: Sequence[str], hash_seed: int) -> "tuple[int, dict[str, str]]":
-    """Let everything in the directories `site` be imported; import those of `packages` that are there, as `preload`.
-
-    Only for test scripts: their outcomes are unsealed, whatever they can import.
-    """
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    importlib.import_module("script_tests")  # with unittest, which others need not carry
-    sys.path.pop(0)
-    sys.path += site
-    before = _mapped_bytes()
-    os.environ.update(_ONE_THREAD)
-    os.environ["MPLBACKEND"] = "Agg"
+def _imported_from_site(packages: Sequence[str]) -> "dict[str, str]":
+    """One that is not there is not broken."""
     sys.modules.update(dict.fromkeys(_START_THREADS))  # type: ignore[arg-type]  # their import fails: pandas does without
     broken = {name: why for name in packages if (why := _why_broken(name)) and not why.startswith("ModuleNotFound")}
     for name in _START_THREADS:
         del sys.modules[name]
-    _prepare(hash_seed)
-    _require_no_thread(packages)
-    return (_mapped_bytes() - before >> 20) + 1, broken
-
-
-def _require_no_thread(packages: Sequence[str]) -> None:
-    """A thread of this process would be none of its children's, and leave them its locks. Raises RuntimeError."""
-    threads = len(os.listdir("/proc/self/task"))
-    if threads != 1:
-        raise RuntimeError(f"the packages {', '.join(packages)} must start no thread, got {threads - 1}")
+    return broken
 
 
 def _why_broken(name: str) -> str:

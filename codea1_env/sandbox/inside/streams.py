@@ -18,13 +18,8 @@ _INPUT = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 _open, _exit, _fstat, _pread, _write = open, os._exit, os.fstat, os.pread, os.write
 
-_answer: "Callable[[Callable[[], object]], None]" = lambda come_to: None  # noqa: E731
-
-
-def prepare(answer: "Callable[[Callable[[], object]], None]") -> None:
-    """`answer` writes what a function comes to: where the program leaves by `os._exit`, before it is gone."""
-    global _answer
-    _answer = answer
+answer: "Callable[[Callable[[], object]], None]" = lambda come_to: None  # noqa: E731
+"""Writes what a function comes to: where the program leaves by `os._exit`, before it is gone. Set by the job."""
 
 
 def run(program: "str | types.CodeType", text: str, reports: bool = False) -> object:
@@ -40,7 +35,7 @@ def run(program: "str | types.CodeType", text: str, reports: bool = False) -> ob
         return sys.exit(status) if status else _text_of(printed)
 
     def leave(status: int) -> None:
-        _answer(lambda: told(status))
+        answer(lambda: told(status))
         _exit(status)
 
     os._exit = leave  # type: ignore[assignment]

@@ -51,16 +51,18 @@ class Opaque(Exception):
     """It is no data."""
 
 
+def take(room: list[int], count: int) -> None:
+    """Count so many bytes of the room that is left. Raises TooLarge."""
+    room[0] -= count
+    if room[0] < 0:
+        raise TooLarge
+
+
 class Reading:
     """One value that is read: `tree(item)` makes the trees of its parts, `take(count)` counts bytes."""
 
     def __init__(self, tree: Callable[[Any], Any], room: list[int]) -> None:
-        self.tree, self._room = tree, room
-
-    def take(self, count: int) -> None:
-        self._room[0] -= count
-        if self._room[0] < 0:
-            raise TooLarge
+        self.tree, self._room, self.take = tree, room, functools.partial(take, room)
 
     def trees(self, items: Iterable[Any]) -> list[Any]:
         listed = [*items]

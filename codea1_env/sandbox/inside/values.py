@@ -28,7 +28,7 @@ _nans = iter(NANS)
 
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
-TooLarge = value_kinds.TooLarge
+TooLarge, _take = value_kinds.TooLarge, value_kinds.take
 
 
 class Code:
@@ -87,12 +87,6 @@ def tree(value: Any, room: list[int], depth: int) -> Any:
     if kind is complex:
         return {"c": [tree(value.real, room, depth + 1), tree(value.imag, room, depth + 1)]}
     return _reduced(value, kind, room, depth)
-
-
-def _take(room: list[int], count: int) -> None:
-    room[0] -= count
-    if room[0] < 0:
-        raise TooLarge
 
 
 def _reduced(value: Any, kind: type, room: list[int], depth: int) -> Any:

@@ -44,7 +44,6 @@ NEW_SPACES = 0x20000000 | 0x00020000
 SYS_ADMIN = 21
 """The capability that mounting takes."""
 _MOST_FILES = 4096
-_denied: Callable[[str], None] = lambda kind: None  # noqa: E731
 
 
 class Widening:
@@ -79,7 +78,7 @@ class Widening:
             isolation.mount_scratch(isolation.SHARED_MEMORY, SCRATCH_MB, _MOST_FILES)
             isolation.limit(resource.RLIMIT_NPROC, MOST_PROCESSES)
             os.environ.update(self._environment)
-            denials.permit_processes()
+            denials.has_processes = True
         if has & SCRATCH and self._directory:
             if self.has_spaces:
                 isolation.mount_scratch(self._directory, SCRATCH_MB, _MOST_FILES, executes)
@@ -115,10 +114,8 @@ def filters(machine: str, wide: "Widening | None") -> "dict[int, isolation.Secco
     return {has: isolation.SeccompFilter(machine, program) for has, program in programs.items()}
 
 
-def count_threads(denied: Callable[[str], None]) -> None:
-    """In a zygote: `denied` is told when a program wants a thread and has none, or one too many."""
-    global _denied
-    _denied = denied
+def count_threads() -> None:
+    """In a zygote: it is noted when a program wants a thread and has none, or one too many."""
     for name in ("start_new_thread", "start_new", "start_joinable_thread"):
         start = getattr(_thread, name, None)
         if start is not None:
@@ -147,12 +144,12 @@ def import_modules(has_processes: bool) -> None:
 def _counted(start: Callable[..., Any]) -> Callable[..., Any]:
     def start_new_thread(*arguments: Any, **named: Any) -> Any:
         if _thread._count() >= MOST_THREADS:
-            _denied("thread")
+            denials.note("thread")
             raise RuntimeError("can't start new thread")
         try:
             return start(*arguments, **named)
         except RuntimeError:
-            _denied("thread")
+            denials.note("thread")
             raise
 
     return start_new_thread

@@ -45,7 +45,7 @@ import os  # noqa: E402
 import signal  # noqa: E402
 import struct  # noqa: E402
 
-# What candidates import most, once, before isolation; rarer modules are for zygotes of their own (`preload`): every
+# What candidates import most, once, before isolation; rarer modules are for zygotes of their own: every
 # mapped page makes every fork dearer. Their at-fork handlers (random, threading, logging) would run in every child and
 # cost half a millisecond each; the children are single-threaded and are re-seeded here instead.
 _register = os.register_at_fork
@@ -65,8 +65,6 @@ import re  # noqa: E402
 import resource  # noqa: E402
 import string  # noqa: E402, F401
 import typing  # noqa: E402
-
-os.register_at_fork = _register
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import candidate  # noqa: E402
@@ -110,12 +108,11 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # ends a candidate from outside, and raises nothing in its program
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, as it may be inherited, it would leave nobody to wait for
     os.chdir("/")
-    preload(options["modules"])
+    for name in options["modules"]:  # of the standard library, which a program names
+        __import__(name)
+    os.register_at_fork = _register
     places, versions, hash_seed = options["places"], options["versions"], options["hash_seed"]
-    if options["site"]:
-        spared_mb, broken = packages.preload_site(options["packages"], options["site"], hash_seed)
-    else:
-        spared_mb, broken = packages.preload(options["packages"], places, versions, hash_seed)
+    spared_mb, broken = packages.preload(options["packages"], places, versions, options["site"], hash_seed)
     parent = os.pidfd_open(os.getppid())
     null = os.open("/dev/null", os.O_RDWR)
     for standard in (0, 1):
@@ -150,14 +147,6 @@ def take_handles(numbers: "list[str]") -> "tuple[int, ...]":
         os.dup2(handle, place, inheritable=False)
     os.closerange(3, _HANDLES[0])
     return _HANDLES
-
-
-def preload(modules: "list[str]") -> None:
-    """Import modules of the standard library that a program names."""
-    os.register_at_fork = lambda **handlers: None
-    for name in modules:
-        __import__(name)
-    os.register_at_fork = _register
 
 
 def isolate(
@@ -205,8 +194,8 @@ def isolate(
     attempt("hidden_memory", isolation.hide_memory)
     seccomp = isolation.SeccompFilter(machine, syscalls.build_filter(machine))
     attempt("seccomp", in_a_child, seccomp.call, seccomp.INSTALL)
-    denials.prepare([*readable, *added])
-    widening.count_threads(denials.note)
+    denials.readable = tuple(f"{path}/" for path in [*readable, *added])
+    widening.count_threads()
     wide = None
     if options["is_wide"]:
         wide = widening.Widening(options, layers, [*readable, *commands, *added], hidden)

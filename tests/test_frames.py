@@ -21,8 +21,8 @@ from codea1_env.sandbox.frames import (
     HEADER,
     JOB,
     RESULT,
+    Broken,
     Frame,
-    FrameError,
     largest_result,
     pack_job,
     pack_result,
@@ -78,7 +78,7 @@ def test_a_result_arrives_as_it_was_sent_within_its_bounds(job: Job, data: st.Da
 
 @given(st.binary(max_size=200), st.binary(max_size=50))
 def test_noise_is_a_frame_error_and_nothing_else(head: bytes, body: bytes) -> None:
-    with pytest.raises(FrameError):
+    with pytest.raises(Broken):
         read_result(Frame(RESULT, head, body), THREE_CALLS)
 
 
@@ -93,7 +93,7 @@ JSON = st.recursive(
 def test_any_json_is_a_sound_result_or_a_frame_error(head: object, body: bytes) -> None:
     try:
         result = read_result(Frame(RESULT, json.dumps(head).encode(), body), THREE_CALLS)
-    except FrameError:
+    except Broken:
         return
     assert len(result.outcomes) == (3 if result.loaded else 0)
     assert (result.load_failure is None) == result.loaded
@@ -126,5 +126,5 @@ def test_any_json_is_a_sound_result_or_a_frame_error(head: object, body: bytes) 
     ids=lambda value: value[:40] if isinstance(value, str) else len(value),
 )
 def test_a_result_that_does_not_add_up_is_refused(head: str, body: bytes) -> None:
-    with pytest.raises(FrameError):
+    with pytest.raises(Broken):
         read_result(Frame(RESULT, head.encode(), body), THREE_CALLS)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from codea1_env.errors import SandboxUnsafe
 from codea1_env.sandbox import CallsJob, JobResult, Outcome, OutcomeKind
-from codea1_env.sandbox.docker.engine import Container, ContainerBroken
+from codea1_env.sandbox.docker.engine import Container
 from codea1_env.sandbox.frames import (
     ALIVE,
     FAILED,
@@ -23,8 +23,8 @@ from codea1_env.sandbox.frames import (
     MAX_NOTICE_BYTES,
     RESULT,
     UNSAFE,
+    Broken,
     Frame,
-    FrameError,
     largest_result,
     pack,
     pack_result,
@@ -112,13 +112,13 @@ def test_a_container_says_something_sound_or_is_broken(said: bytes) -> None:
     engine = FakeEngine(said)
     try:
         container = Container(engine, "image", {}, 512, None)
-    except (ContainerBroken, FrameError, SandboxUnsafe):
+    except (Broken, SandboxUnsafe):
         assert engine.removed
         return
     assert all(isinstance(value, bool | str) for value in container.layers.values())
     assert all(container.layers[f"container_{name}"] is True for name in ("network", "read_only", "capabilities"))
     head, body = largest_result(JOB)
-    with suppress(ContainerBroken, FrameError, SandboxUnsafe):
+    with suppress(Broken, SandboxUnsafe):
         while True:
             frame = container.receive(max(head, MAX_NOTICE_BYTES), body, 5)
             if frame.kind == RESULT:
@@ -130,7 +130,7 @@ def test_a_container_says_something_sound_or_is_broken(said: bytes) -> None:
 
 @given(edited(st.just(GOOD_RESULT[9:]), st.binary(max_size=9)), st.integers(0, 80))
 def test_an_edited_result_is_sound_or_a_frame_error(content: bytes, head: int) -> None:
-    with suppress(FrameError):
+    with suppress(Broken):
         result = read_result(Frame(RESULT, content[:head], content[head:]), JOB)
         json.dumps([outcome.error for outcome in result.outcomes])
         assert len(result.outcomes) == (2 if result.loaded else 0)

@@ -15,7 +15,7 @@ from codea1_env.sandbox.local import _Running
 from codea1_env.sandbox.protocol import Outcome
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import Task, absorb
-from codea1_env.sandbox.zygotes import CandidateEnd, CandidateProgress, CandidateRecord, Zygote, ZygoteKind
+from codea1_env.sandbox.zygotes import CandidateRecord, Zygote, ZygoteKind
 
 LIMITS = Limits(time_limit_s=0.3, budget_s=6)
 
@@ -40,9 +40,9 @@ class SeenZygote:
         self._looks = iter(looks)
         self.killed = False
 
-    def progress(self, most: int) -> CandidateProgress:
+    def progress(self, most: int) -> tuple[int, int]:
         self.look = next(self._looks)
-        return CandidateProgress(min(self.look.steps, most), int(self.look.began * 1e9))
+        return min(self.look.steps, most), int(self.look.began * 1e9)
 
     def cpu_ns(self) -> int:
         return int(self.look.cpu * 1e9)
@@ -118,11 +118,11 @@ class DreamingZygote(SeenZygote):
     def start(self, job: tuple[bytes, bytes], memory_mb: int, cpu_s: int, has: int) -> None:
         pass
 
-    def progress(self, most: int) -> CandidateProgress:
-        return CandidateProgress(1, 0)
+    def progress(self, most: int) -> tuple[int, int]:
+        return 1, 0
 
-    def wait(self) -> CandidateEnd:
-        return CandidateEnd(1_000_000, 0)
+    def wait(self) -> tuple[int, int]:
+        return 1_000_000, 0
 
     def records(self, most: int) -> list[CandidateRecord]:
         return [CandidateRecord("L", b"", 0), CandidateRecord("V", b"1", 0)]
@@ -155,8 +155,8 @@ class BusyZygote(SeenZygote):
         self._ns += 100_000
         return self._ns
 
-    def progress(self, most: int) -> CandidateProgress:
-        return CandidateProgress(self._ns // 100_000, self._later())
+    def progress(self, most: int) -> tuple[int, int]:
+        return self._ns // 100_000, self._later()
 
     def cpu_ns(self) -> int:
         return self._later()

@@ -42,8 +42,8 @@ _JOBS: Mapping[str, type[Job]] = {kind.__name__: kind for kind in (CallsJob, Exp
 _KINDS = {kind.value: kind for kind in OutcomeKind}
 
 
-class FrameError(Exception):
-    """A frame that no honest driver would have sent."""
+class Broken(Exception):
+    """The other side has died, says nothing or sends what no honest one would: replace it and run its jobs again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +100,19 @@ def pack_result(result: JobResult) -> bytes:
 
 
 def read_result(frame: Frame, job: Job) -> JobResult:
-    """The result of `job` as a container tells it. Raises FrameError for anything that no driver would have written."""
+    """The result of `job` as a container tells it. Raises Broken for anything that no driver would have written."""
     head = read_head(frame)
     if type(head) is not list or [type(part) for part in head] != [bool, list, list]:
-        raise FrameError("a result's head must be [loaded, outcomes, denied]")
+        raise Broken("a result's head must be [loaded, outcomes, denied]")
     loaded, rows, denied = head
     if len(denied) > MOST_NOTES or not all(type(note) is str and NOTE.fullmatch(note) for note in denied):
-        raise FrameError("what a job was denied must be a few notes of the protocol's")
+        raise Broken("what a job was denied must be a few notes of the protocol's")
     if len(rows) != (len(items_of(job)) if loaded else 1):
-        raise FrameError(f"a result must have one outcome per item, got {len(rows)}")
+        raise Broken(f"a result must have one outcome per item, got {len(rows)}")
     for row in rows:
         _check_outcome(row, job.limits.value_bytes)
     if sum(row[1] for row in rows) != len(frame.body):
-        raise FrameError("a result's sizes must add up to its body")
+        raise Broken("a result's sizes must add up to its body")
     outcomes = tuple(
         Outcome(_KINDS[kind], value, error, tried, cpu_ns)
         for (kind, _, error, tried, cpu_ns), value in zip(
@@ -131,28 +131,28 @@ def unpacked_result(packed: bytes, job: Job) -> JobResult:
 
 
 def read_head(frame: Frame) -> Any:
-    """The JSON of a frame's head. Raises FrameError."""
+    """The JSON of a frame's head. Raises Broken."""
     try:
         return json.loads(frame.head)
     except (ValueError, RecursionError) as error:
-        raise FrameError(f"a frame's head must be JSON: {type(error).__name__}") from None
+        raise Broken(f"a frame's head must be JSON: {type(error).__name__}") from None
 
 
 def _check_outcome(row: Any, value_bytes: int) -> None:
     if type(row) is not list or len(row) != 5:
-        raise FrameError("an outcome must be [kind, size, error, tried, cpu_ns]")
+        raise Broken("an outcome must be [kind, size, error, tried, cpu_ns]")
     kind, size, error, tried, cpu_ns = row
     if type(kind) is not str or kind not in _KINDS:
-        raise FrameError("an outcome's kind must be one of the protocol's")
+        raise Broken("an outcome's kind must be one of the protocol's")
     if type(size) is not int or not 0 <= size <= {"value": value_bytes, "error": MOST_TOLD}.get(kind, 0):
-        raise FrameError("an outcome's size must be within the job's limit")
+        raise Broken("an outcome's size must be within the job's limit")
     # What is not ASCII in an error's name has become U+FFFD on its way out of the candidate.
     if type(error) is not str or len(error) > (64 if kind == "error" else 0):
-        raise FrameError("an outcome's error must be short and belong to an error")
+        raise Broken("an outcome's error must be short and belong to an error")
     if not all(character <= "\x7f" or character == "\ufffd" for character in error):
-        raise FrameError("an outcome's error must be ASCII")
+        raise Broken("an outcome's error must be ASCII")
     if type(tried) is not bool or type(cpu_ns) is not int or not 0 <= cpu_ns < 1 << 63:
-        raise FrameError("an outcome must say whether it was tried and a time that a clock can show")
+        raise Broken("an outcome must say whether it was tried and a time that a clock can show")
 
 
 def _split(body: bytes, sizes: Sequence[int]) -> tuple[bytes, ...]:

@@ -16,9 +16,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError, SandboxUnsafe
-from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind, require_arguments, require_usable
+from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind, Owned, require_arguments
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import (
     LESS_MEMORY_MB,
@@ -41,7 +40,7 @@ _MIN_CHECK_S = 0.1
 """Between two looks at a candidate, at least, and before the first one: who ends earlier is never seen asleep."""
 _IDLE_SHARE = 0.02
 """Where the kernel does not tell waiting for a core from sleep: a candidate that used less than this share, slept."""
-_WALL_PER_BUDGET = 30.0
+WALL_PER_BUDGET = 30.0
 """Wall seconds per CPU second of budget before a candidate is given up: beyond any plausible starvation."""
 _MOST_KILLS = 2
 """Times that one of _OUTSIDE is taken for somebody else's (the kernel's, short of memory): the candidate runs again."""
@@ -69,7 +68,7 @@ class _Running:
     watched_s: float = 0.0
     """Wall time since it began, minus what this side was late: what stops both of them is not held against it."""
     steps: int = 0
-    """`CandidateProgress.steps` at the last look."""
+    """`Zygote.progress` at the last look."""
     floor_cpu_s: float = 0.0
     """CPU time when that many were first seen: the item that runs now had begun by then, whatever it claims."""
     floor_asleep_s: float = 0.0
@@ -77,7 +76,7 @@ class _Running:
     """How long it had slept when it was last seen asleep."""
 
 
-class LocalSandbox(Closing):
+class LocalSandbox(Owned):
     """Runs jobs in up to `workers` processes at a time. A context manager; thread-safe (calls take turns)."""
 
     def __init__(self, workers: int = 1, *, waive: Collection[str] = (), without: Collection[str] = ()) -> None:
@@ -86,12 +85,11 @@ class LocalSandbox(Closing):
         `waive` names guarantees that this machine need not give: "seccomp" (system calls), "filesystem" (neither
         namespaces nor Landlock). Without them a missing one raises SandboxUnsafe. `without` switches layers off.
         """
+        super().__init__()
         require_arguments(workers, waive)
         self._workers: list[_Zygotes] = [{} for _ in range(workers)]
         self._waive, self._without = frozenset(waive), frozenset(without)
         self._lock = threading.Lock()
-        self._owner = os.getpid()
-        self._closed = False
 
     @property
     def version(self) -> str:
@@ -103,14 +101,14 @@ class LocalSandbox(Closing):
     def guarantees(self) -> Mapping[str, bool | str]:
         """For each layer True, or the reason why it does not hold here. Starts a sandbox process if none runs yet."""
         with self._lock:
-            require_usable(self._closed, self._owner)
+            self.require_usable()
             plain, wide = (self._zygote(self._workers[0], ZygoteKind(is_wide=is_wide)) for is_wide in (False, True))
             return {**plain.layers, **{name: wide.layers[name] for name in ("scratch", "processes")}}
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run every job and return the outcomes in order. Raises SandboxError if the sandbox itself fails."""
         with self._lock:
-            require_usable(self._closed, self._owner)
+            self.require_usable()
             tasks = [Task(job, encoded_items(job)) for job in jobs]
             try:
                 self._run([task for task in reversed(tasks) if not refused(task)])
@@ -183,7 +181,7 @@ class LocalSandbox(Closing):
         task, limits = one.task, one.task.job.limits
         try:
             # In this order: an item that begins after the first look began before the second.
-            progress = one.zygote.progress(most_records(task))
+            steps, began_cpu_ns = one.zygote.progress(most_records(task))
             cpu_ns = one.zygote.cpu_ns()
             if cpu_ns is None:
                 return False
@@ -192,15 +190,15 @@ class LocalSandbox(Closing):
             one.watched_s += min(now, one.check_at + _MIN_CHECK_S) - one.looked_at
             one.looked_at = now
             asleep_s = _asleep_s(one.watched_s, cpu_s, scheduling)
-            if progress.steps > one.steps:
-                one.steps, one.floor_cpu_s, one.floor_asleep_s = progress.steps, cpu_s, asleep_s
-            item_s = cpu_s - min(progress.began_cpu_ns / 1e9, one.floor_cpu_s)
+            if steps > one.steps:
+                one.steps, one.floor_cpu_s, one.floor_asleep_s = steps, cpu_s, asleep_s
+            item_s = cpu_s - min(began_cpu_ns / 1e9, one.floor_cpu_s)
             spent = item_s >= limits.time_limit_s or task.spent_ns / 1e9 + cpu_s >= limits.budget_s
             if scheduling.is_asleep:
                 one.asleep_s = asleep_s
                 overslept = asleep_s - one.floor_asleep_s >= limits.time_limit_s
                 spent = spent or overslept or task.asleep_s + asleep_s >= limits.budget_s
-            given_up = one.watched_s > _WALL_PER_BUDGET * limits.budget_s
+            given_up = one.watched_s > WALL_PER_BUDGET * limits.budget_s
             if spent or given_up or (one.zygote.is_wide and one.zygote.is_beyond_bounds()):
                 one.zygote.kill()
                 return True
@@ -217,7 +215,7 @@ class LocalSandbox(Closing):
         task = one.task
         task.asleep_s += one.asleep_s
         try:
-            ending = one.zygote.wait()
+            cpu_ns, ended_by = one.zygote.wait()
             records = one.zygote.records(most_records(task))
         except ZygoteDied:
             if killed:  # with its zygote, where nothing told which process it was
@@ -229,14 +227,14 @@ class LocalSandbox(Closing):
                 give_up(task, Outcome(OutcomeKind.CRASH))
             return
         failure = Outcome(OutcomeKind.TIMEOUT if killed else OutcomeKind.CRASH)
-        if ending.signal in _OUTSIDE and not killed:
-            if task.spent_ns + ending.cpu_ns >= task.job.limits.budget_s * 1e9:  # by its own limit: this side was late
+        if ended_by in _OUTSIDE and not killed:
+            if task.spent_ns + cpu_ns >= task.job.limits.budget_s * 1e9:  # by its own limit: this side was late
                 failure = Outcome(OutcomeKind.TIMEOUT)
             elif task.kills < _MOST_KILLS:
                 task.kills += 1
-                task.spent_ns += ending.cpu_ns  # whoever ended it, it has used that
+                task.spent_ns += cpu_ns  # whoever ended it, it has used that
                 return
-        absorb(task, records, ending.cpu_ns, failure, one.asleep_s)
+        absorb(task, records, cpu_ns, failure, one.asleep_s)
 
     def _zygote(self, zygotes: _Zygotes, kind: ZygoteKind) -> Zygote:
         if kind not in zygotes:
@@ -267,7 +265,7 @@ class LocalSandbox(Closing):
     def close(self) -> None:
         """End every process. May be called again."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             if os.getpid() == self._owner:
                 self._stop_all()
 

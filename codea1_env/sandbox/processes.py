@@ -19,9 +19,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError
-from codea1_env.sandbox.protocol import require_usable
+from codea1_env.sandbox.protocol import Owned
 
 START_TIMEOUT_S = 120.0
 """Seconds without any process at work after which they are given up."""
@@ -105,26 +104,21 @@ class Member(abc.ABC):
         """End it at once, and what it started with it."""
 
 
-class Processes(Closing, abc.ABC):
+class Processes(Owned, abc.ABC):
     """`count` processes with an object each. Not thread-safe: one caller at a time."""
 
     def __init__(self, count: int, make: Callable[[], Served], version: str) -> None:
         """`version`: what each greets with; empty: what the first one does."""
+        super().__init__()
         self._count, self._make = count, make
         self._members: list[Any] = []
         self._version = version
         self._stillborn = 0  # in a row, before they greeted
         self._lonely_since = 0.0
-        self._owner = os.getpid()
-        self._is_closed = False
 
     @property
     def count(self) -> int:
         return self._count
-
-    def require_usable(self) -> None:
-        """Raise SandboxError where they are closed, or another process's."""
-        require_usable(self._is_closed, self._owner)
 
     def start(self) -> None:
         """Begin to start the processes that are not there. Raises SandboxError."""

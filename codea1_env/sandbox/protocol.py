@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import ClassVar, Protocol
 
 from codea1_env.checks import require, require_least
+from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.worlds import PLAIN, World
 
@@ -173,9 +174,16 @@ def require_arguments(workers: int, waive: Collection[str]) -> None:
     require(not unknown, "waive", "name seccomp or filesystem", sorted(unknown))
 
 
-def require_usable(is_closed: bool, owner: int) -> None:
-    """Raise SandboxError in a sandbox that was closed, or in another process than its `owner`."""
-    if is_closed:
-        raise SandboxError("the sandbox must be open, got one that was closed")
-    if os.getpid() != owner:
-        raise SandboxError("the sandbox must be used by the process that made it, got a fork; make one there")
+class Owned(Closing):
+    """What is used by the process that made it alone, until it is closed."""
+
+    def __init__(self) -> None:
+        self._owner = os.getpid()
+        self._is_closed = False
+
+    def require_usable(self) -> None:
+        """Raise SandboxError where it was closed, and in another process."""
+        if self._is_closed:
+            raise SandboxError("the sandbox must be open, got one that was closed")
+        if os.getpid() != self._owner:
+            raise SandboxError("the sandbox must be used by the process that made it, got a fork; make one there")

@@ -22,7 +22,6 @@ import sys
 import sysconfig
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,26 +75,6 @@ class CandidateRecord(NamedTuple):
     at, A each must be alone, P those with floats must be."""
     payload: bytes
     cpu_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateProgress:
-    """Where a running candidate stands, as far as it lets on."""
-
-    steps: int
-    """Answers that it has written so far, and times that it has loaded for the next one, once each. They are kept as
-    they were read: it cannot take an answer back, and records of other kinds are no step."""
-    began_cpu_ns: int
-    """The process's CPU clock when the running item began, as it claims."""
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateEnd:
-    """How a candidate ended, as the kernel tells it."""
-
-    cpu_ns: int
-    signal: int
-    """That ended it; 0 where it left by itself."""
 
 
 @contextlib.contextmanager
@@ -342,12 +321,17 @@ class Zygote:
         except OSError:
             raise ZygoteDied from None
 
-    def progress(self, most: int) -> CandidateProgress:
-        """Untrusted: the candidate writes all of it. `most`: as of `records`."""
+    def progress(self, most: int) -> tuple[int, int]:
+        """Steps of the running candidate, and the process's CPU nanoseconds when the running item began. Untrusted: it
+        writes all of it. `most`: as of `records`.
+
+        A step is an answer that it has written, and that it has loaded for the next one, once each. They are kept as
+        they were read: it cannot take an answer back, and records of other kinds are no step.
+        """
         records = self.records(most)
         answers = sum(record.kind in "VEM" for record in records)
         loads = min(answers + 1, sum(record.kind == "L" for record in records))
-        return CandidateProgress(answers + loads, self._header()[2])
+        return answers + loads, self._header()[2]
 
     def cpu_ns(self) -> int | None:
         """CPU time of the running candidate and of the processes that it started, as the kernel counts it, 0 where
@@ -385,8 +369,9 @@ class Zygote:
         poll.register(self._control, select.POLLIN)
         return bool(poll.poll(0))
 
-    def wait(self) -> CandidateEnd:
-        """Until the candidate has ended. Raises ZygoteDied."""
+    def wait(self) -> tuple[int, int]:
+        """Until the candidate has ended: its CPU nanoseconds, and the signal that ended it, 0 where it left by itself,
+        as the kernel tells them. Raises ZygoteDied."""
         try:
             reply = self._control.recv(_NOTICE.size)
         except OSError:
@@ -399,7 +384,7 @@ class Zygote:
         if not number:
             raise SandboxError("a candidate's process must start, the kernel refused it (see ulimit -u)")
         cpu_ns = (user_s + system_s) * 1_000_000_000 + (user_us + system_us) * 1000
-        return CandidateEnd(cpu_ns, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0)
+        return cpu_ns, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
     def records(self, most: int) -> list[CandidateRecord]:
         """What the candidate has written, up to the first record that makes no sense; at most `most` records.

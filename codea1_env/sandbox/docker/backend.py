@@ -20,21 +20,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from codea1_env.checks import require_least
-from codea1_env.closing import Closing
 from codea1_env.errors import PackageMissing, SandboxError
 from codea1_env.sandbox.docker.engine import (
     PACKAGES_LABEL,
     SOURCES_LABEL,
     Container,
-    ContainerBroken,
     connect,
     image_details,
     remove_abandoned,
     require_docker,
 )
 from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, sources_digest
-from codea1_env.sandbox.frames import ALIVE, MAX_NOTICE_BYTES, RESULT, FrameError, largest_result, pack_job, read_result
-from codea1_env.sandbox.protocol import Job, JobResult, require_arguments, require_usable
+from codea1_env.sandbox.frames import ALIVE, MAX_NOTICE_BYTES, RESULT, Broken, largest_result, pack_job, read_result
+from codea1_env.sandbox.local import WALL_PER_BUDGET
+from codea1_env.sandbox.protocol import Job, JobResult, Owned, require_arguments
 
 _START_ATTEMPTS = 3
 _SMALLEST_MB = 1536
@@ -42,7 +41,7 @@ _OWN_MB = 512
 """MiB of a container beyond what one candidate may use: driver, zygotes and the job's memory files."""
 
 
-class DockerSandbox(Closing):
+class DockerSandbox(Owned):
     """Runs jobs in `workers` containers. A context manager; thread-safe (calls take turns)."""
 
     def __init__(
@@ -59,6 +58,7 @@ class DockerSandbox(Closing):
         `runtime` is the engine's ("runsc" for gVisor, which has no Landlock: the sandbox then refuses, naming it,
         unless `waive` has "filesystem"). A container is replaced after `recycle_after` jobs. `waive`: as LocalSandbox.
         """
+        super().__init__()
         require_docker()
         require_arguments(workers, waive)
         require_least("recycle_after", recycle_after)
@@ -69,8 +69,6 @@ class DockerSandbox(Closing):
         self._image_id = ""
         self._image_packages: frozenset[str] = frozenset()
         self._lock = threading.Lock()
-        self._owner = os.getpid()
-        self._closed = False
         self._at_exit = weakref.finalize(self, _stop, self._slots, self._owner)
 
     @property
@@ -84,7 +82,7 @@ class DockerSandbox(Closing):
     def guarantees(self) -> Mapping[str, bool | str]:
         """{layer: True, or why it does not hold}: those inside the container, and `container_*`, its own."""
         with self._lock:
-            require_usable(self._closed, self._owner)
+            self.require_usable()
             slot = self._slots[0]
             if slot.container is not None and not slot.container.is_alive():
                 discard(slot)
@@ -93,7 +91,7 @@ class DockerSandbox(Closing):
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run every job; results in order. Raises SandboxError when containers cannot be had."""
         with self._lock:
-            require_usable(self._closed, self._owner)
+            self.require_usable()
             self._refuse_missing({name for job in jobs for name in job.packages})
             batch = JobsOfRun(jobs, deque(range(len(jobs))))
             try:
@@ -169,7 +167,7 @@ class DockerSandbox(Closing):
             try:
                 give(slot, container, batch, self._recycle_after)
                 take(slot, container, batch)
-            except (ContainerBroken, FrameError) as error:
+            except Broken as error:
                 discard(slot)
                 lose(slot, batch, error)
 
@@ -185,7 +183,7 @@ class DockerSandbox(Closing):
             try:
                 slot.container = Container(client, self._image_id, self._options, room_mb, self._runtime)
                 return slot.container
-            except (require_docker().errors.DockerException, OSError, ContainerBroken, FrameError) as error:
+            except (require_docker().errors.DockerException, OSError, Broken) as error:
                 if attempt == _START_ATTEMPTS:
                     raise SandboxError(f"a container must start, got, {attempt} times in a row: {error}") from error
         raise AssertionError
@@ -196,7 +194,7 @@ class DockerSandbox(Closing):
     def close(self) -> None:
         """End and remove every container. Idempotent."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             self._at_exit.detach()
             self._stop_all()
             if self._connected is not None and os.getpid() == self._owner:
@@ -218,8 +216,6 @@ _AHEAD = 8
 _AHEAD_BYTES = 4 << 20
 _SILENCE_S = 60.0
 """The driver gives a sign of life every 5 s: a container that says nothing for so long is frozen or lost."""
-_WALL_PER_BUDGET = 30.0
-"""Wall seconds per CPU second of budget that the local backend waits for one process of a job, at most."""
 _MOST_LOSSES = 5
 """Containers that may break while they run one job. No candidate can break its own: the sandbox fails then."""
 
@@ -281,9 +277,9 @@ def take(slot: ContainerSlot, container: Container, batch: JobsOfRun) -> None:
         if frame.kind == RESULT:
             break
         if frame.kind != ALIVE:
-            raise FrameError("a driver must answer a job with a result")
+            raise Broken("a driver must answer a job with a result")
         if time.monotonic() > slot.due_at:
-            raise ContainerBroken("the container must finish a job in time")
+            raise Broken("the container must finish a job in time")
     batch.results[index] = read_result(frame, job)
     del slot.given[index]
     if slot.given:
@@ -291,7 +287,7 @@ def take(slot: ContainerSlot, container: Container, batch: JobsOfRun) -> None:
 
 
 def _due_at(job: Job) -> float:
-    return time.monotonic() + (job.limits.strikes + 1) * _WALL_PER_BUDGET * job.limits.budget_s + _SILENCE_S
+    return time.monotonic() + (job.limits.strikes + 1) * WALL_PER_BUDGET * job.limits.budget_s + _SILENCE_S
 
 
 def lose(slot: ContainerSlot, batch: JobsOfRun, error: Exception) -> None:

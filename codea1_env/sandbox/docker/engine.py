@@ -18,7 +18,7 @@ from typing import Any
 
 from codea1_env.errors import SandboxError, SandboxUnsafe
 from codea1_env.extras import extra
-from codea1_env.sandbox.frames import FAILED, HEADER, HELLO, MAX_NOTICE_BYTES, UNSAFE, Frame, read_head
+from codea1_env.sandbox.frames import FAILED, HEADER, HELLO, MAX_NOTICE_BYTES, UNSAFE, Broken, Frame, read_head
 
 OWNER_LABEL = "codea1.owner"
 """Which process a container belongs to: `owner_identity()`."""
@@ -33,10 +33,6 @@ _SEND_TIMEOUT_S = 60.0
 _CALL_TIMEOUT_S = 60
 _STDERR_BYTES = 2000
 _STREAM_HEADER = struct.Struct(">BxxxI")  # how Docker multiplexes standard output (1) and error (2)
-
-
-class ContainerBroken(Exception):
-    """The container has died, says nothing or talks nonsense: replace it and run its jobs again."""
 
 
 def require_docker() -> Any:
@@ -114,7 +110,7 @@ class Container:
     def __init__(self, client: Any, image: str, options: Mapping[str, object], memory_mb: int, runtime: str | None):
         """Start it and wait until the driver is ready. `options` are the driver's.
 
-        Raises ContainerBroken, SandboxUnsafe (from inside), and what the `docker` package raises.
+        Raises Broken, SandboxUnsafe (from inside), and what the `docker` package raises.
         """
         self.memory_mb = memory_mb
         self.jobs = 0
@@ -162,7 +158,7 @@ class Container:
         head = read_head(frame) if frame.kind == HELLO else None
         layers = head.get("layers") if isinstance(head, dict) else None
         if not isinstance(layers, dict) or not all(isinstance(value, bool | str) for value in layers.values()):
-            raise ContainerBroken("the driver must begin with its layers")
+            raise Broken("the driver must begin with its layers")
         return {**layers, **self._own_layers()}
 
     def _own_layers(self) -> Mapping[str, bool | str]:
@@ -189,12 +185,12 @@ class Container:
         try:
             while select.select([self._socket], [], [], 0)[0] and len(self._inbox) < MAX_NOTICE_BYTES:
                 self._fill()  # signs of life
-        except (ContainerBroken, OSError, ValueError):
+        except (Broken, OSError, ValueError):
             return False
         return len(self._inbox) < MAX_NOTICE_BYTES
 
     def send(self, frame: bytes) -> None:
-        """Raises ContainerBroken."""
+        """Raises Broken."""
         try:
             self._socket.settimeout(_SEND_TIMEOUT_S)
             self._socket.sendall(frame)
@@ -248,9 +244,9 @@ class Container:
             else:
                 self._stderr = (self._stderr + content)[-_STDERR_BYTES:]
 
-    def _broken(self, what: str) -> ContainerBroken:
+    def _broken(self, what: str) -> Broken:
         said = f"; it said: {_printable(self._stderr.decode('utf-8', 'replace'))}" if self._stderr else ""
-        return ContainerBroken(f"the container {what}{said}")
+        return Broken(f"the container {what}{said}")
 
     def close(self) -> None:
         """End and remove it. Idempotent."""
@@ -265,7 +261,7 @@ class Container:
         remove(self._client, self.container_id)
 
     def sever(self) -> None:
-        """End the conversation only; whoever waits for a frame gets ContainerBroken."""
+        """End the conversation only; whoever waits for a frame gets Broken."""
         if self._stream is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)

@@ -39,7 +39,7 @@ class Known:
     def is_right(self, got: JobResult) -> bool:
         """Whether `got` is the right outcome; equal values may be written in another order."""
         return (
-            (got.loaded, got.load_failure) == (self.right.loaded, self.right.load_failure)
+            got.load_failure == self.right.load_failure
             and len(got.outcomes) == len(self.right.outcomes)
             and all(map(_same, self.right.outcomes, got.outcomes))
         )
@@ -75,7 +75,7 @@ def _of_problem(problem: Problem) -> Iterator[Known]:
         outcomes = _plainly(source, problem.entry_point, arguments)
         if outcomes is not None:
             job = CallsJob(source, problem.entry_point, calls, HONEST_LIMITS)
-            yield Known("honest", job, JobResult(True, None, outcomes))
+            yield Known("honest", job, JobResult(outcomes))
 
 
 def _arguments(call: str) -> tuple[list[object], dict[str, object]]:
@@ -132,7 +132,7 @@ def _hostile(kind: str, source: str, *right: OutcomeKind | bytes | str, limits: 
         else Outcome(OutcomeKind.ERROR, error=one)
         for one in right
     )
-    return Known(kind, CallsJob(source, "f", calls, limits), JobResult(True, None, outcomes))
+    return Known(kind, CallsJob(source, "f", calls, limits), JobResult(outcomes))
 
 
 def cheap_hostile() -> list[Known]:
@@ -160,7 +160,7 @@ def cheap_hostile() -> list[Known]:
     failed = Known(
         "does not load",
         CallsJob("import os\nos._exit(1)", "f", (b"[[0],[]]",), quick),
-        JobResult(False, Outcome(crash), ()),
+        JobResult((), Outcome(crash)),
     )
     return [
         failed,
@@ -185,9 +185,7 @@ def working(count: int) -> list[Known]:
         Known(
             "honest",
             CallsJob(f"{source}  # {seed}", "f", (encode_call([steps, seed], {}),), HONEST_LIMITS),
-            JobResult(
-                True, None, (Outcome(OutcomeKind.VALUE, encode(seed * pow(16807, steps, 2147483647) % 2147483647)),)
-            ),
+            JobResult((Outcome(OutcomeKind.VALUE, encode(seed * pow(16807, steps, 2147483647) % 2147483647)),)),
         )
         for seed in range(1, count + 1)
     ]

@@ -377,7 +377,7 @@ def test_run_code_answers_as_sandbox_fusion_does(
 def test_an_answer_that_the_program_wrote_itself_is_none(value: str) -> None:
     from codea1_env.serving.sandbox_fusion import told
 
-    answer = told(JobResult(True, None, (Outcome(OutcomeKind.VALUE, value.encode()),)))
+    answer = told(JobResult((Outcome(OutcomeKind.VALUE, value.encode()),)))
     assert answer["status"] == "Failed"
     assert answer["run_result"]["stderr"] == "the output is too long, or is none"
 

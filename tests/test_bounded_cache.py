@@ -64,7 +64,7 @@ def test_entries_take_no_more_memory_than_they_are_counted_with(value_bytes: int
         for number in range(3000):
             key = number.to_bytes(32, "big")
             outcome = Outcome(OutcomeKind.VALUE, bytes(value_bytes), cpu_ns=10**6 + number)
-            cache.put(key, JobResult(True, None, (outcome,)), len(key) + value_bytes)
+            cache.put(key, JobResult((outcome,)), len(key) + value_bytes)
         used, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -88,7 +88,7 @@ def test_long_programs_and_calls_are_not_kept_beside_it() -> None:
         version = "failing"
 
         def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-            return [JobResult(False, Outcome(OutcomeKind.ERROR), ()) for _ in jobs]
+            return [JobResult((), Outcome(OutcomeKind.ERROR)) for _ in jobs]
 
     execution = Execution(Failing(), 0)
     tracemalloc.start()

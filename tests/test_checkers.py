@@ -366,7 +366,7 @@ class Struck:
             if not self.strikes and self._is_struck(job):
                 self.strikes += 1
                 ended = tuple(Outcome(OutcomeKind.CRASH) for _ in results[place].outcomes)
-                results[place] = JobResult(True, None, ended)
+                results[place] = JobResult(ended)
         return results
 
     def close(self) -> None:

@@ -57,7 +57,7 @@ class ClockworkSandbox:
         limits = job.limits
         if self.load_s > limits.time_limit_s:
             self.spent_s += limits.time_limit_s
-            return JobResult(False, Outcome(TIMEOUT), ())
+            return JobResult((), Outcome(TIMEOUT))
         spent_s, strikes, outcomes = self.load_s, 0, []
         for at, call in enumerate(job.calls):
             number, kind, cpu_s = json.loads(call)
@@ -79,7 +79,7 @@ class ClockworkSandbox:
                     outcomes += [Outcome(kind, tried=False)] * (len(job.calls) - at - 1)
                     break
         self.spent_s += spent_s
-        return JobResult(True, None, tuple(outcomes))
+        return JobResult(tuple(outcomes))
 
     def close(self) -> None:
         """Nothing to close."""
@@ -223,8 +223,8 @@ def test_no_place_in_a_run_tells_which_turn_a_call_is_from() -> None:
 
 
 def test_a_job_without_calls_says_whether_the_program_loads() -> None:
-    assert Execution(ClockworkSandbox(), 0).run([job(), job()]) == [JobResult(True, None, ())] * 2
-    assert Execution(ClockworkSandbox(load_s=2), 0).run([job()]) == [JobResult(False, Outcome(TIMEOUT), ())]
+    assert Execution(ClockworkSandbox(), 0).run([job(), job()]) == [JobResult()] * 2
+    assert Execution(ClockworkSandbox(load_s=2), 0).run([job()]) == [JobResult((), Outcome(TIMEOUT))]
     assert Execution(ClockworkSandbox(), 0).run([]) == []
 
 
@@ -233,7 +233,7 @@ class StubbornSandbox(ClockworkSandbox):
 
     def _run(self, job: CallsJob) -> JobResult:
         self.jobs.append(job)
-        return JobResult(True, None, (Outcome(CRASH, tried=False),) * len(job.calls))
+        return JobResult((Outcome(CRASH, tried=False),) * len(job.calls))
 
 
 def test_where_the_sandbox_will_not_try_a_call_its_word_stands() -> None:
@@ -252,7 +252,7 @@ class LyingSandbox(ClockworkSandbox):
     def _run(self, job: CallsJob) -> JobResult:
         self.jobs.append(job)
         answered = [Outcome(VALUE, b"1", cpu_ns=1)] * min(self.honest, len(job.calls))
-        return JobResult(True, None, (*answered, *[Outcome(TIMEOUT, tried=False)] * (len(job.calls) - len(answered))))
+        return JobResult((*answered, *[Outcome(TIMEOUT, tried=False)] * (len(job.calls) - len(answered))))
 
 
 @pytest.mark.parametrize(("honest", "runs", "answered"), [(1, 1, 1), (3, 1, 3), (6, 6, 32)])

@@ -66,8 +66,8 @@ def test_a_job_arrives_as_it_was_sent(job: Job) -> None:
 @given(JOBS, st.data())
 def test_a_result_arrives_as_it_was_sent_within_its_bounds(job: Job, data: st.DataObject) -> None:
     count = len(items_of(job))
-    loaded = JobResult(True, None, tuple(data.draw(st.lists(OUTCOMES, min_size=count, max_size=count))))
-    for result in (loaded, JobResult(False, data.draw(OUTCOMES), ())):
+    loaded = JobResult(tuple(data.draw(st.lists(OUTCOMES, min_size=count, max_size=count))))
+    for result in (loaded, JobResult((), data.draw(OUTCOMES))):
         frame = parted(pack_result(result))
         head, body = largest_result(job)
         assert (len(frame.head) <= head, len(frame.body) <= body) == (True, True)

@@ -84,7 +84,7 @@ JSON = st.recursive(
     max_leaves=8,
 )
 GOOD_HELLO = pack(HELLO, {"layers": {"seccomp": True}})
-GOOD_RESULT = pack_result(JobResult(True, None, (Outcome(OutcomeKind.VALUE, b"1"), Outcome(OutcomeKind.CRASH))))
+GOOD_RESULT = pack_result(JobResult((Outcome(OutcomeKind.VALUE, b"1"), Outcome(OutcomeKind.CRASH))))
 FRAMES = st.one_of(
     st.just(GOOD_HELLO),
     st.just(GOOD_RESULT),

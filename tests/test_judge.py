@@ -428,7 +428,7 @@ class GuessingSandbox:
         self._tosses = iter(tosses)
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        return [JobResult(True, None, tuple(self._answer() for _ in job.calls)) for job in jobs]  # type: ignore[union-attr]
+        return [JobResult(tuple(self._answer() for _ in job.calls)) for job in jobs]  # type: ignore[union-attr]
 
     def _answer(self) -> Outcome:
         return Outcome(OutcomeKind.VALUE, json.dumps(next(self._tosses)).encode())

@@ -153,7 +153,7 @@ def test_a_system_exit_in_a_call_is_an_error_and_the_next_call_still_runs(sandbo
 def test_a_program_that_does_not_load_says_why_and_runs_no_call(
     sandbox: LocalSandbox, source: str, kind: OutcomeKind, error: str
 ) -> None:
-    assert run(sandbox, source, [1, 2]) == JobResult(False, Outcome(kind, error=error), ())
+    assert run(sandbox, source, [1, 2]) == JobResult((), Outcome(kind, error=error))
 
 
 def test_an_absurdly_long_program_is_not_tried(sandbox: LocalSandbox) -> None:
@@ -163,8 +163,8 @@ def test_an_absurdly_long_program_is_not_tried(sandbox: LocalSandbox) -> None:
 
 def test_a_job_without_calls_still_tells_whether_the_program_loads(sandbox: LocalSandbox) -> None:
     assert sandbox.run([CallsJob(IDENTITY, "f", ()), CallsJob("", "f", ())]) == [
-        JobResult(True, None, ()),
-        JobResult(False, Outcome(OutcomeKind.ERROR, error="NoEntryPoint"), ()),
+        JobResult(),
+        JobResult((), Outcome(OutcomeKind.ERROR, error="NoEntryPoint")),
     ]
     assert sandbox.run([]) == []
 

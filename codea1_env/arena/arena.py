@@ -421,7 +421,7 @@ class Arena(Closing):
 
 
 def _not_run(rule: str) -> JobResult:
-    return JobResult(False, Outcome(OutcomeKind.ERROR, error=f"<refused: {rule}>"), ())
+    return JobResult((), Outcome(OutcomeKind.ERROR, error=f"<refused: {rule}>"))
 
 
 def _listed(name: str, must: str, given: Iterable[_Item]) -> list[_Item]:

@@ -47,7 +47,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import CLOSE, Tolerances
 from codea1_env.reading.kinds.nodes import SEQUENCES, items_in, kind_of, plain_form
 from codea1_env.reading.signatures import placed
-from codea1_env.sandbox.protocol import CallsJob, Outcome, OutcomeKind, Sandbox
+from codea1_env.sandbox.protocol import CallsJob, OutcomeKind, Sandbox
 from codea1_env.sandbox.worlds import world_of
 
 _TRUE = b"true"
@@ -90,10 +90,7 @@ class Checkers:
                 groups.setdefault(id(check.problem), []).append(key)
         jobs = [_job(problems[place], [_call(new[key]) for key in members]) for place, members in groups.items()]
         for members, result in zip(groups.values(), self._sandbox.run(jobs) if jobs else [], strict=True):
-            failure = result.load_failure or Outcome(OutcomeKind.CRASH)
-            for key, outcome in zip(
-                members, result.outcomes if result.loaded else [failure] * len(members), strict=True
-            ):
+            for key, outcome in zip(members, result.each(len(members)), strict=True):
                 known[key] = outcome.kind is OutcomeKind.VALUE and outcome.value == _TRUE
                 if outcome.kind is not OutcomeKind.CRASH:  # which may have been somebody else's doing
                     self._remembered.put(key, known[key], len(key))

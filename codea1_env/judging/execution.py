@@ -116,7 +116,7 @@ class Execution:
             for place in program.turns:
                 outcomes = tuple(program.gone_through[place]) if program.load.loaded else ()
                 load = program.load
-                results[place] = JobResult(load.loaded, load.load_failure, outcomes, tuple(program.denied))
+                results[place] = JobResult(outcomes, load.load_failure, tuple(program.denied))
         return [results[place] for place in range(len(turns))]
 
     def _run_together(self, programs: Sequence[_CachedProgram], turns: Sequence[CallsJob]) -> None:
@@ -144,7 +144,7 @@ class Execution:
         for call in program.places:
             outcome = self._remembered.get((program.key, call))
             if isinstance(outcome, Outcome):
-                program.load = JobResult(True, None, ())
+                program.load = JobResult()
                 program.seen[call] = outcome
 
     def _remember(self, program: _CachedProgram, calls: Sequence[bytes], result: JobResult) -> None:
@@ -153,7 +153,7 @@ class Execution:
         key, failure = program.key, result.load_failure
         self._remembered.put(
             (key, b""),
-            JobResult(result.loaded, failure, (), tuple(program.denied)),
+            JobResult((), failure, tuple(program.denied)),
             len(key) + (0 if failure is None else _size(failure)),
         )
         for call, outcome in zip(calls, result.outcomes, strict=False):
@@ -236,7 +236,7 @@ def _take_up(program: _CachedProgram, job: CallsJob, result: JobResult) -> None:
     """
     program.denied |= dict.fromkeys(result.denied[: MOST_NOTES - len(program.denied)])
     if program.load is None:
-        program.load = JobResult(result.loaded, result.load_failure, ())
+        program.load = JobResult((), result.load_failure)
     failure = result.load_failure
     outcomes = result.outcomes if failure is None else [dataclasses.replace(failure, tried=False)] * len(job.calls)
     answers = dict(zip(job.calls, outcomes, strict=True))

@@ -132,7 +132,7 @@ class Judge:
         results = iter(self._evaluated(jobs))
         evaluated = []
         for suite, tests in zip(suites, waiting, strict=True):
-            first, second = [_outcomes(next(results), len(tests)) if tests else () for _ in HASH_SEEDS]
+            first, second = [next(results).each(len(tests)) if tests else () for _ in HASH_SEEDS]
             stated = map(_stated, first, second)
             evaluated.append(
                 [
@@ -187,13 +187,13 @@ class Judge:
         texts = [_looking(look, value) for look, value in asked]
         jobs = [ExpressionsJob((text,), packages=_packages([text])) for text in texts]
         results = self._evaluated(jobs)
-        return [_outcomes(result, 1)[0] for result in results]
+        return [result.each(1)[0] for result in results]
 
     def tried_on(self, look: str, values: Sequence[bytes]) -> list[bool]:
         """Whether a look is true of each of these values, none of which is a candidate's; false where it raises."""
         texts = tuple(_looking(look, value) for value in values)
         (result,) = self._evaluated([ExpressionsJob(texts, packages=_packages(texts))])
-        return [outcome.value == b"true" for outcome in _outcomes(result, len(texts))]
+        return [outcome.value == b"true" for outcome in result.each(len(texts))]
 
     def accepted(self, checks: Sequence[Check]) -> list[bool]:
         """Whether problems' checkers, which are programs, take values for right, in one sandbox run; remembered."""
@@ -214,7 +214,7 @@ class Judge:
         """The verdicts of all that was tried. All values that a checker must see are shown to it in one run."""
         seen = []
         for expectations, ran, result in tried:
-            outcomes = dict(zip(ran.calls, _outcomes(result, len(ran.calls)), strict=True))
+            outcomes = dict(zip(ran.calls, result.each(len(ran.calls)), strict=True))
             pairs = [(expected, outcomes[expected.arguments]) for expected in expectations]
             seen.append(self._looked(ran.problem, pairs))
         self.accepted(
@@ -234,7 +234,8 @@ class Judge:
         tolerance = self.tolerances(ran.problem)
         verdicts = [self._verdict(ran.problem, *pair, tolerance) for pair in zip(expectations, seen, strict=True)]
         shown = tuple(map(_returned, expectations, verdicts, seen))
-        return TrialResult(result.loaded, _loads(result), tuple(verdicts), shown, result.denied)
+        loads = result.load_failure is None or result.load_failure.error == NO_ENTRY_POINT
+        return TrialResult(result.loaded, loads, tuple(verdicts), shown, result.denied)
 
     def try_programs(self, trials: Sequence[Trial]) -> list[TrialResult]:
         """Verdicts of every trial, each as though it were the only one. All of them run before one is compared."""
@@ -287,10 +288,6 @@ def _packages(expressions: Iterable[str]) -> tuple[str, ...]:
     return installed(packages_in(" ".join(expressions)))
 
 
-def _loads(result: JobResult) -> bool:
-    return result.loaded or (result.load_failure is not None and result.load_failure.error == NO_ENTRY_POINT)
-
-
 def _with_look(test: WrittenTest, stated: Expectation | Reason) -> Expectation | Reason:
     if isinstance(stated, Reason):
         return stated
@@ -301,13 +298,6 @@ def _with_look(test: WrittenTest, stated: Expectation | Reason) -> Expectation |
 def _returned(expected: Expectation, verdict: Verdict, outcome: Outcome) -> str:
     is_expected = expected.relation is not None or outcome.value == expected.value
     return "" if verdict is Verdict.PASS and is_expected else returned_text(outcome)
-
-
-def _outcomes(result: JobResult, count: int) -> Sequence[Outcome]:
-    """A result's outcomes; what kept the program from loading stands for every call."""
-    if result.loaded:
-        return result.outcomes
-    return [result.load_failure or Outcome(OutcomeKind.CRASH)] * count
 
 
 def plain_values(

@@ -190,10 +190,10 @@ def _reference(problem: Problem) -> CallsJob:
 
 
 def _unusable(problem: Problem, result: JobResult) -> UnusableReference:
-    why = result.load_failure
+    why = result.each(1)[0]
     return UnusableReference(
         f"the reference_solution of problem {problem.problem_id!r} must load and define {problem.entry_point!r}, "
-        f"got {(why.error or why.kind) if why else 'nothing'}"
+        f"got {why.error or why.kind}"
     )
 
 

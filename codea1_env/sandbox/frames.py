@@ -94,7 +94,7 @@ def read_job(head: bytes, body: bytes) -> Job:
 
 def pack_result(result: JobResult) -> bytes:
     """In a driver or a worker: the frame that answers a job."""
-    outcomes = [*result.outcomes] if result.load_failure is None else [result.load_failure]
+    outcomes = result.each(1)
     rows = [[one.kind.value, len(one.value), one.error, one.tried, one.cpu_ns] for one in outcomes]
     return pack(RESULT, [result.loaded, rows, result.denied], b"".join(outcome.value for outcome in outcomes))
 
@@ -120,7 +120,7 @@ def read_result(frame: Frame, job: Job) -> JobResult:
         )
     )
     notes = tuple(denied)
-    return JobResult(True, None, outcomes, notes) if loaded else JobResult(False, outcomes[0], (), notes)
+    return JobResult(outcomes, None, notes) if loaded else JobResult((), outcomes[0], notes)
 
 
 def unpacked_result(packed: bytes, job: Job) -> JobResult:

@@ -118,9 +118,7 @@ class LocalSandbox(Owned):
             except BaseException:
                 self._stop_all()  # a candidate may still be running: no zygote is in a known state
                 raise
-            return [
-                JobResult(task.loaded, task.load_failure, tuple(task.outcomes), tuple(task.denied)) for task in tasks
-            ]
+            return [JobResult(tuple(task.outcomes), task.load_failure, tuple(task.denied)) for task in tasks]
 
     def _run(self, pending: list[Task]) -> None:
         """Work off `pending` (a stack) with all workers."""

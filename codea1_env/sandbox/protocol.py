@@ -139,15 +139,22 @@ class Outcome:
 class JobResult:
     """The result of one job."""
 
-    loaded: bool
-    """The source ran to its end within its limits and defined a callable entry point."""
-    load_failure: Outcome | None
+    outcomes: tuple[Outcome, ...] = ()
+    """One per call or expression, in order; empty where it did not load."""
+    load_failure: Outcome | None = None
     """Why it did not load."""
-    outcomes: tuple[Outcome, ...]
-    """One per call or expression, in order; empty where `loaded` is false."""
     denied: tuple[str, ...] = field(default=(), compare=False)
     """What its processes say that they were denied, the first few: "thread", "process", "network", "file" or "import
     NAME". Untrusted: a note for people, on which nothing hangs."""
+
+    @property
+    def loaded(self) -> bool:
+        """The source ran to its end within its limits and defined a callable entry point."""
+        return self.load_failure is None
+
+    def each(self, count: int) -> Sequence[Outcome]:
+        """The outcomes of so many calls; what kept the program from loading stands for every one."""
+        return self.outcomes if self.load_failure is None else [self.load_failure] * count
 
 
 class Sandbox(Protocol):

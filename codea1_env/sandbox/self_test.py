@@ -96,7 +96,7 @@ def _run(attack: _Attack, canaries: _Canaries, sandbox: Sandbox) -> AttackResult
     except SandboxError as error:
         sandbox.run([_HONEST])  # raises again where nothing can run at all
         return AttackResult(attack.name, attack.tries, True, f"it broke the sandbox: {error}")
-    hostile = ran[0] if len(ran) == 1 else JobResult(True, None, tuple(one for job in ran for one in job.outcomes))
+    hostile = ran[0] if len(ran) == 1 else JobResult(tuple(one for job in ran for one in job.outcomes))
     why = attack.judge(canaries, hostile)
     if not why and [outcome.value for outcome in honest.outcomes] != [_HONEST_VALUE]:
         why = f"the next program, an honest one, got {_told(honest)}"
@@ -123,14 +123,12 @@ def _canaries() -> Iterator[_Canaries]:
 
 
 def _told(result: JobResult) -> str:
-    if not result.loaded:
+    if result.load_failure is not None:
         return f"no loaded program ({_word(result.load_failure)})"
     return ", ".join(map(_word, result.outcomes))
 
 
-def _word(outcome: Outcome | None) -> str:
-    if outcome is None:
-        return "nothing"
+def _word(outcome: Outcome) -> str:
     if outcome.kind is OutcomeKind.VALUE:
         return f"the value {outcome.value[:60].decode('ascii', 'replace')}"
     return f"{outcome.kind.value} {outcome.error}".strip()

@@ -144,10 +144,10 @@ def call_key(arguments: bytes) -> bytes:
     if arguments.endswith(b",[]]") and b'{"s":' not in arguments and b'{"z":' not in arguments:
         return arguments
     positional, named = in_order(json.loads(arguments), ("s", "z"))
-    return _dumps([positional, sorted(named, key=_dumps)]).encode("ascii")
+    return dumps([positional, sorted(named, key=dumps)]).encode("ascii")
 
 
-_dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
 def in_order(node: Any, tags: Collection[str]) -> Any:
@@ -157,7 +157,7 @@ def in_order(node: Any, tags: Collection[str]) -> Any:
     if isinstance(node, dict):
         ((tag, body),) = node.items()
         body = in_order(body, tags)
-        return {tag: sorted(body, key=_dumps) if tag in tags else body}
+        return {tag: sorted(body, key=dumps) if tag in tags else body}
     return node
 
 
@@ -181,8 +181,8 @@ def same_tree(expected: Any, got: Any, tolerance: Tolerances) -> bool:
         return _same_items(expected, got, tolerance)
     if not isinstance(expected, dict):
         return bool(expected == got)  # str or None: plain data of our own JSON decoder
-    tag, left_body = _tagged(expected)
-    other, right_body = _tagged(got)
+    tag, left_body = tagged(expected)
+    other, right_body = tagged(got)
     if tag in ("s", "z"):
         return other in ("s", "z") and _texts(left_body) == _texts(right_body)
     if tag != other or tag in ("o", "v", "e", "k"):
@@ -257,8 +257,9 @@ def _only_item(side: Any) -> list[Any] | None:
         side = side[0]
 
 
-def _tagged(node: dict[str, Any]) -> tuple[str, Any]:
-    if len(node) != 1:
+def tagged(node: Any) -> tuple[str, Any]:
+    """The tag of a value that JSON has no form for, and what stands under it. Raises ValueError."""
+    if type(node) is not dict or len(node) != 1:
         raise ValueError("a tagged value must have exactly one tag")
     ((tag, body),) = node.items()
     return tag, body
@@ -276,7 +277,7 @@ def number_in(node: Any) -> Number | None:
         return node
     if not isinstance(node, dict):
         return None
-    tag, body = _tagged(node)
+    tag, body = tagged(node)
     if tag == "k":
         return exact_in(node)
     if tag == "i":
@@ -343,7 +344,7 @@ def member_text(node: Any) -> str:
             number = int(number)
         return f"n{int(number):x}" if isinstance(number, int) else f"n{number!r}"
     if isinstance(node, dict):
-        tag, body = _tagged(node)
+        tag, body = tagged(node)
         if tag == "k":
             return _kind_text(node)
         if tag in ("o", "v", "e"):
@@ -356,7 +357,7 @@ def member_text(node: Any) -> str:
             return f"d({','.join(f'{key}:{member_text(item)}' for key, item in _by_key(body))})"
     if isinstance(node, list):
         return f"l({','.join(map(member_text, node))})"
-    return _dumps(node)
+    return dumps(node)
 
 
 def _kind_text(node: Any) -> str:

@@ -9,10 +9,10 @@ know defaults: f(1) and f(1, b=2) stay two calls; and 1, 1.0 and True are differ
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from codea1_env.judging.equality import call_key, in_order, text_lines
+from codea1_env.judging.equality import call_key, dumps, in_order, text_lines
 from codea1_env.problems.kinds import PARAMETERS, argument_shapes
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.signatures import parameters, placed
@@ -33,30 +33,31 @@ def call_keys(problem: Problem, calls: Sequence[bytes], names: tuple[str, ...]) 
     """One per encoded call of a suite, equal for those that are one call. `names`: see `names_of`."""
     given = [placed(call, names) for call in calls]
     if problem.kind == "class":
-        given = [_sequence(call) for call in given]
+        given = [_rewritten(call, _sequence) for call in given]
     elif problem.kind == "program":
-        given = [_lines(call) for call in given]
+        given = [_rewritten(call, _lines) for call in given]
     elif shapes := argument_shapes(problem):
         given = [_nodes(call, shapes) for call in given]
     keys = [call_key(call) for call in given]
     # The items of dicts in a fixed order, too; the oracle asks for each order by itself.
-    keys = [_dumps(in_order(json.loads(key), ("d",))).encode("ascii") if b'{"d":' in key else key for key in keys]
+    keys = [dumps(in_order(json.loads(key), ("d",))).encode("ascii") if b'{"d":' in key else key for key in keys]
     return keys if names else _without_names(keys)
 
 
-def _sequence(call: bytes) -> bytes:
-    """The call of a class with lists for the tuples around names, around arguments, and around those of each name."""
+def _rewritten(call: bytes, written: Callable[[Any], Any]) -> bytes:
     positional, named = json.loads(call)
-    given = [_listed(each) for each in positional]
-    given = [[_listed(row) for row in each] if isinstance(each, list) else each for each in given]
-    return _dumps([given, named]).encode("ascii")
+    return dumps([[*map(written, positional)], named]).encode("ascii")
 
 
-def _lines(call: bytes) -> bytes:
-    """The call of a program, its input as lines are compared."""
-    positional, named = json.loads(call)
-    given = [text_lines(each) if type(each) is str else each for each in positional]
-    return _dumps([given, named]).encode("ascii")
+def _sequence(tree: Any) -> Any:
+    """An argument of a class with lists for the tuples around it, and around the arguments of each name."""
+    tree = _listed(tree)
+    return [*map(_listed, tree)] if isinstance(tree, list) else tree
+
+
+def _lines(tree: Any) -> Any:
+    """The input of a program, as lines are compared."""
+    return text_lines(tree) if type(tree) is str else tree
 
 
 def _nodes(call: bytes, shapes: Mapping[str, Any]) -> bytes:
@@ -64,7 +65,7 @@ def _nodes(call: bytes, shapes: Mapping[str, Any]) -> bytes:
     positional, named = json.loads(call)
     placed_shapes = [*shapes.values(), *[None] * len(positional)]
     given = [_written(tree, shape) for tree, shape in zip(positional, placed_shapes, strict=False)]
-    return _dumps([given, [[name, _written(tree, shapes.get(name))] for name, tree in named]]).encode("ascii")
+    return dumps([given, [[name, _written(tree, shapes.get(name))] for name, tree in named]]).encode("ascii")
 
 
 def _written(tree: Any, shape: Any) -> Any:
@@ -90,10 +91,7 @@ def _without_names(keys: Sequence[bytes]) -> list[bytes]:
     same = []
     for key in keys:
         positional, named = json.loads(key)
-        values = _dumps(sorted(map(_dumps, [*positional, *[value for _, value in named]])))
+        values = dumps(sorted(map(dumps, [*positional, *[value for _, value in named]])))
         named_first, first_key = first.setdefault(values, ([name for name, _ in named], key))
         same.append(key if named_first == [name for name, _ in named] else first_key)
     return same
-
-
-_dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode

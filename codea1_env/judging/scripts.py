@@ -116,39 +116,30 @@ def expected_tests(script: str) -> frozenset[str]:
     except Unparsable:
         return frozenset()
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
-    unittests = [name for name in classes if _is_case(name, classes)]
-    if unittests:
-        return frozenset(f"{name}.{test}" for name in unittests for test in _methods(name, classes))
-    functions = {
-        node.name
-        for node in body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
-    }
-    grouped = {f"{name}.{test}" for name in classes if name.startswith("Test") for test in _methods(name, classes)}
-    return frozenset(functions | grouped)
+    lines = {name: [*_line(name, classes)] for name in classes}
+    grouped = [
+        name for name in classes if any(node is None and each.endswith("TestCase") for each, node in lines[name])
+    ]
+    functions = _tests([] if grouped else body)
+    grouped = grouped or [name for name in classes if name.startswith("Test")]
+    methods = {f"{name}.{test}" for name in grouped for _, node in lines[name] if node for test in _tests(node.body)}
+    return frozenset(functions | methods)
 
 
-def _bases(node: ast.ClassDef) -> Iterator[str]:
-    for base in node.bases:
-        yield base.id if isinstance(base, ast.Name) else base.attr if isinstance(base, ast.Attribute) else ""
+def _tests(body: Sequence[ast.stmt]) -> set[str]:
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return {node.name for node in body if isinstance(node, kinds) and node.name.startswith("test")}
 
 
-def _is_case(name: str, classes: dict[str, ast.ClassDef], seen: frozenset[str] = frozenset()) -> bool:
-    if name in seen or name not in classes:
-        return name.endswith("TestCase")
-    return any(_is_case(base, classes, seen | {name}) for base in _bases(classes[name]))
-
-
-def _methods(name: str, classes: dict[str, ast.ClassDef], seen: frozenset[str] = frozenset()) -> set[str]:
-    if name in seen or name not in classes:
-        return set()
-    node = classes[name]
-    own = {
-        each.name
-        for each in node.body
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) and each.name.startswith("test")
-    }
-    return own.union(*(_methods(base, classes, seen | {name}) for base in _bases(node)))
+def _line(
+    name: str, classes: dict[str, ast.ClassDef], below: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, ast.ClassDef | None]]:
+    """A class and all that it derives from, with what the script defines of it; None: it is from elsewhere."""
+    node = None if name in below else classes.get(name)
+    yield name, node
+    for base in node.bases if node else ():
+        named = base.id if isinstance(base, ast.Name) else base.attr if isinstance(base, ast.Attribute) else ""
+        yield from _line(named, classes, below | {name})
 
 
 def _verdict(outcome: Outcome, expected: frozenset[str]) -> ScriptVerdict:

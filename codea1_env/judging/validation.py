@@ -18,7 +18,7 @@ from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import ReferenceValue, comparable
 from codea1_env.judging.raised import raised_reference
-from codea1_env.judging.relations.status import MutantValues, related, related_look
+from codea1_env.judging.relations.status import MutantValues, mutant_values, related, related_look
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
@@ -105,7 +105,7 @@ def validate(
     rows: dict[tuple[int, tuple[ReferenceValue, ...]], tuple[ValidatedTest, ...]] = {}
     validated = []
     answers = answer(suites)
-    mutants = MutantValues(judge, _related_calls(suites, answers) if config.fidelity == "wide" else ())
+    mutants = mutant_values(judge, _related_calls(suites, answers) if config.fidelity == "wide" else ())
     for read, values in zip(suites, answers, strict=True):
         key = (id(read), tuple(values))  # one suite may stand against many programs
         if key not in rows:
@@ -280,7 +280,7 @@ def _related(
         return _without_value(test, Status.DUPLICATE)
     if reference.failure:
         return _without_right(test, stated, reference)
-    others, tolerance = mutants.of(problem, stated.arguments), judge.tolerances(problem)
+    others, tolerance = mutants.get((id(problem), stated.arguments), ()), judge.tolerances(problem)
     if stated.look:
         status, reason = related_look(judge, stated, reference.value, others, tolerance, earlier)
     else:

@@ -20,7 +20,7 @@ is vacuous, for a constant function satisfies it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.judging.equality import FAILURES, is_by_identity
@@ -35,29 +35,25 @@ from codea1_env.reading.literals import Tree, encode
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.rewards.duel import Status
 
+MutantValues = Mapping[tuple[int, bytes], Sequence[bytes]]
+"""By a problem's `id` and a call: plain values that its mutants return, each once."""
 
-class MutantValues:
-    """What the mutants of problems return for the calls of relational tests; nothing runs where there are none."""
 
-    def __init__(self, judge: Judge, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> None:
-        """Raises SandboxError."""
-        self._values: dict[tuple[int, bytes], list[bytes]] = {}
-        turns = [
-            turn(problem, mutant, calls, room=len(calls))  # of its own for each suite: none costs another a value
-            for problem, calls in asked
-            if calls
-            for mutant in problem.mutants[:MOST_MUTANTS]
-        ]
-        for ran, result in zip(turns, judge.run(turns) if turns else [], strict=True):
-            values = plain_values(ran, result, ran.calls, is_data) or [None] * len(ran.calls)
-            for call, value in zip(ran.calls, values, strict=True):
-                known = self._values.setdefault((id(ran.problem), call), [])
-                if value is not None and value not in known:
-                    known.append(value)
-
-    def of(self, problem: Problem, call: bytes) -> Sequence[bytes]:
-        """Plain values, each once."""
-        return self._values.get((id(problem), call), ())
+def mutant_values(judge: Judge, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> MutantValues:
+    """For the calls of relational tests; nothing runs where there are none. Raises SandboxError."""
+    turns = [
+        turn(problem, mutant, calls, room=len(calls))  # of its own for each suite: none costs another a value
+        for problem, calls in asked
+        if calls
+        for mutant in problem.mutants[:MOST_MUTANTS]
+    ]
+    found: dict[tuple[int, bytes], list[bytes]] = {}
+    for ran, result in zip(turns, judge.run(turns) if turns else [], strict=True):
+        for call, value in zip(ran.calls, plain_values(ran, result, ran.calls, is_data) or (), strict=False):
+            known = found.setdefault((id(ran.problem), call), [])
+            if value is not None and value not in known:
+                known.append(value)
+    return found
 
 
 def related(
@@ -76,10 +72,13 @@ def related(
         refused = []
     if not refused:
         return Status.VACUOUS, ""
-    places = {place for place, is_refused in enumerate(refused) if is_refused}
-    if places <= earlier:
+    return _unless_known({place for place, is_refused in enumerate(refused) if is_refused}, earlier)
+
+
+def _unless_known(refused: set[int], earlier: set[int]) -> tuple[Status, str]:
+    if refused <= earlier:
         return Status.DUPLICATE, ""
-    earlier |= places
+    earlier |= refused
     return Status.KEPT, ""
 
 
@@ -123,10 +122,7 @@ def related_look(
         return Status.VACUOUS, ""
     if calls and {_changed(tree, others[place]) for place in refused} < {*range(len(calls))}:
         return Status.VACUOUS, ""
-    if earlier >= {*refused}:
-        return Status.DUPLICATE, ""
-    earlier.update(refused)
-    return Status.KEPT, ""
+    return _unless_known({*refused}, earlier)
 
 
 def _of_several(values: list[Tree], calls: Sequence[bytes], tolerance: Tolerances) -> tuple[list[Tree], list[Tree]]:

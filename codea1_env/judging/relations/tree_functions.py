@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from codea1_env.judging.equality import member_text, number_in, same_tree
+from codea1_env.judging.equality import member_text, number_in, same_tree, tagged
 from codea1_env.judging.relations.tree_tables import (
     allclose,
     array_equal,
@@ -26,7 +26,6 @@ from codea1_env.judging.relations.tree_tables import (
     to_list,
 )
 from codea1_env.judging.relations.tree_values import (
-    Undefined,
     attributes_of,
     calculable,
     hashed_text,
@@ -37,7 +36,6 @@ from codea1_env.judging.relations.tree_values import (
     number_tree,
     order_of,
     real_number,
-    tagged,
     truth,
 )
 from codea1_env.problems.tolerances import EXACT
@@ -112,7 +110,7 @@ def _round(tree: Any, digits: Any = None) -> Tree:
         return number_tree(round(number))
     places = real_number(digits)
     if not isinstance(places, int) or abs(places) > MOST_TEXT:
-        raise Undefined("no number of places")
+        raise ValueError("no number of places")
     return number_tree(round(number, places))
 
 
@@ -120,7 +118,7 @@ def _number_of(kind: Callable[[Any], int | float]) -> Callable[[Any], Tree]:
     def made(tree: Any) -> Tree:
         if type(tree) is str:
             if len(tree) > MOST_TEXT:
-                raise Undefined("too long")
+                raise ValueError("too long")
             return number_tree(kind(tree))
         return number_tree(kind(real_number(tree)))
 
@@ -137,7 +135,7 @@ def _str(tree: Any) -> str:
     if isinstance(number := number_in(tree), int):
         return tree_source(tree) if type(tree) is bool else str(real_number(number))
     if "{" in json.dumps(tree):  # the order of sets, and how other values are written, is not ours to say
-        raise Undefined("no text")
+        raise ValueError("no text")
     return tree_source(tree)
 
 
@@ -151,17 +149,17 @@ def _index(tree: Any, at: Any) -> Any:
         values = [value for key, value in tagged(tree)[1] if member_text(key) == wanted]
         return 0 if kind == "Counter" and not values else values[0]
     if type(at) is not int and type(at) is not bool:
-        raise Undefined("no index")
+        raise ValueError("no index")
     if isinstance(moment := moment_in(tree), range):
         return number_tree(moment[at])
     if is_set(tree) or (type(tree) is dict and "v" in tree):
-        raise Undefined("no index")
+        raise ValueError("no index")
     return items_of(tree)[at]
 
 
 def _slice(tree: Any, *bounds: Any) -> Any:
     if any(bound is not None and type(bound) is not int for bound in bounds):
-        raise Undefined("no bound")
+        raise ValueError("no bound")
     part = slice(*bounds)
     moment = moment_in(tree)
     if isinstance(moment, range):
@@ -176,7 +174,7 @@ def _slice(tree: Any, *bounds: Any) -> Any:
         return tree[part]
     tag, body = tagged(tree)
     if tag not in ("t", "b"):
-        raise Undefined("no slice")
+        raise ValueError("no slice")
     return {"t": body[part]} if tag == "t" else {"b": bytes.fromhex(body)[part].hex()}
 
 
@@ -226,22 +224,13 @@ def _isclose(value: Any, expected: Any, relative: Any, absolute: Any) -> bool:
 
 
 def _text_method(name: str) -> Callable[..., Any]:
+    """One that takes texts, or a tuple of these where Python's does."""
+
     def called(tree: Any, *arguments: Any) -> Any:
-        if type(tree) is not str or any(type(argument) is not str for argument in arguments):
-            raise Undefined("no text")
-        return getattr(tree, name)(*arguments)
-
-    return called
-
-
-def _affix(name: str) -> Callable[[Any, Any], Any]:
-    """A method that takes a text or a tuple of texts."""
-
-    def called(tree: Any, affix: Any) -> Any:
-        texts = affix["t"] if isinstance(affix, dict) and "t" in affix else [affix]
-        if any(type(text) is not str for text in (tree, *texts)):
-            raise Undefined("no text")
-        return getattr(tree, name)(tuple(texts))
+        given = [tuple(each["t"]) if isinstance(each, dict) and "t" in each else each for each in arguments]
+        if any(type(text) is not str for each in (tree, *given) for text in (each if type(each) is tuple else [each])):
+            raise ValueError("no text")
+        return getattr(tree, name)(*given)
 
     return called
 
@@ -252,18 +241,18 @@ def _count(tree: Any, item: Any) -> int:
             return tree.count(item)
     elif type(tree) is list or tagged(plain_form(tree))[0] in ("t", "k"):
         return sum(same_tree(each, item, EXACT) for each in items_of(tree))
-    raise Undefined("another kind of value")
+    raise ValueError("another kind of value")
 
 
 def _fail() -> Any:
-    raise Undefined("another kind of value")
+    raise ValueError("another kind of value")
 
 
 def _of_dict(place: slice) -> Callable[[Any], Any]:
     def listed(tree: Any) -> Any:
         tag, body = tagged(plain_form(tree))
         if tag != "d":
-            raise Undefined("no dict")
+            raise ValueError("no dict")
         return [pair[place][0] if len(pair[place]) == 1 else {"t": pair} for pair in body]
 
     return listed
@@ -272,7 +261,7 @@ def _of_dict(place: slice) -> Callable[[Any], Any]:
 def _next(tree: Any, *default: Any) -> Any:
     is_iterator = "v" in tree and (tree["v"][0] == "iterator" or "__next__" in dict(attributes_of(tree)))
     if not is_iterator:
-        raise Undefined("no iterator")
+        raise ValueError("no iterator")
     if default and not listed(tree, whole=False):
         return items_of(tree) or default[0]  # it has to be known that there are none
     return listed(tree, whole=False)[0]
@@ -281,7 +270,7 @@ def _next(tree: Any, *default: Any) -> Any:
 def _join(separator: Any, tree: Any) -> str:
     items = [tree] if type(tree) is str else items_of(tree)
     if any(type(text) is not str for text in (separator, *items)) or len(separator) > _LONGEST_SEPARATOR:
-        raise Undefined("no texts")
+        raise ValueError("no texts")
     return str(separator.join(tree if type(tree) is str else items))
 
 
@@ -293,7 +282,7 @@ def _bytes(tree: Any) -> Tree:
 
 def _as_dict(tree: Any) -> Tree:
     if kind_of(tree) != "namedtuple":
-        raise Undefined("no namedtuple")
+        raise ValueError("no namedtuple")
     _, fields, items = parts_of(tree)
     return {"d": [[field, item] for field, item in dict(zip(fields, items, strict=True)).items()]}
 
@@ -312,10 +301,10 @@ def _fields(tree: Any, name: str, named: list[str]) -> Any:
         attributes = dict(attributes_of(tree))
         found = {field.removeprefix("_"): attributes[field] for field in attributes["__match_args__"]["t"]}
     else:
-        raise Undefined("another class")
+        raise ValueError("another class")
     by_place = [*found][: len(found) - len(named)]
     if {*found} != {*by_place, *named}:
-        raise Undefined("other fields")
+        raise ValueError("other fields")
     return {"t": [found[field] for field in (*by_place, *named)]}
 
 
@@ -326,7 +315,7 @@ def _agreed(tree: Any) -> Any:
 
 def _most_common(tree: Any, count: Any) -> Any:
     if kind_of(tree) != "Counter" or type(count) is not int:
-        raise Undefined("no Counter")
+        raise ValueError("no Counter")
     pairs = sorted(tagged(plain_form(tree))[1], key=lambda pair: -real_number(pair[1]))
     return [{"t": pair} for pair in pairs[: max(count, 0)]]
 
@@ -346,7 +335,7 @@ def _iter(tree: Any) -> Any:
 
 def _islice(tree: Any, count: Any) -> Any:
     if type(count) is not int or count < 0:
-        raise Undefined("no number of items")
+        raise ValueError("no number of items")
     items = listed(tree, whole=False) if type(tree) is dict and "v" in tree else items_of(tree)
     if len(items) < count:  # it has to be known that there are no more
         items = items_of(tree)
@@ -428,8 +417,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "allclose": allclose,
     "same_table": same_table,
     **{name: of_moment(name) for name in ("isoformat", "weekday", "isoweekday", "total_seconds", "date")},
-    **{name: _text_method(name) for name in ("lower", "upper", "strip", "split", "isdigit")},
-    **{name: _affix(name) for name in ("startswith", "endswith")},
+    **{name: _text_method(name) for name in ("lower", "upper", "strip", "split", "isdigit", "startswith", "endswith")},
     "count": _count,
     "keys": _of_dict(slice(0, 1)),
     "values": _of_dict(slice(1, 2)),

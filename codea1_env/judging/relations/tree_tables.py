@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from codea1_env.judging.equality import member_text, number_in, same_tree
-from codea1_env.judging.relations.tree_values import Undefined, attributes_of, number_tree, real_number, truth
+from codea1_env.judging.relations.tree_values import attributes_of, number_tree, real_number, truth
 from codea1_env.problems.tolerances import EXACT
 from codea1_env.reading.kinds.nodes import items_in, kind_of, moment_in, moment_node, nested_items, parts_of
 
@@ -44,6 +44,13 @@ def attribute(tree: Any, name: str) -> Any:
     return _OF_TABLES[kind][name](*parts_of(tree))
 
 
+_OF_ROWS: Mapping[str, Callable[..., Any]] = {
+    "shape": lambda *parts: {"t": [len(parts[-1])]},
+    "size": lambda *parts: len(parts[-1]),
+    "empty": lambda *parts: not parts[-1],
+    "dtype": lambda dtype, *parts: dtype,
+    "name": lambda dtype, name, *parts: name,
+}
 _OF_TABLES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "slice": {name: lambda *parts, place=place: parts[place] for place, name in enumerate(("start", "stop", "step"))},
     "deque": {"maxlen": lambda items, maxlen: maxlen},
@@ -54,22 +61,12 @@ _OF_TABLES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
         "size": lambda dtype, shape, items: len(items),
         "dtype": lambda dtype, shape, items: dtype,
     },
+    "Index": _OF_ROWS,
     "Series": {
-        "shape": lambda dtype, name, index, items: {"t": [len(items)]},
-        "ndim": lambda dtype, name, index, items: 1,
-        "size": lambda dtype, name, index, items: len(items),
-        "empty": lambda dtype, name, index, items: not items,
-        "dtype": lambda dtype, name, index, items: dtype,
-        "name": lambda dtype, name, index, items: name,
+        **_OF_ROWS,
+        "ndim": lambda *parts: 1,
         "index": lambda dtype, name, index, items: index,
         "values": lambda dtype, name, index, items: {"k": ["ndarray", dtype, [len(items)], items]},
-    },
-    "Index": {
-        "shape": lambda dtype, name, items: {"t": [len(items)]},
-        "size": lambda dtype, name, items: len(items),
-        "empty": lambda dtype, name, items: not items,
-        "dtype": lambda dtype, name, items: dtype,
-        "name": lambda dtype, name, items: name,
     },
     "DataFrame": {
         "shape": lambda columns, index, values, dtypes: {"t": [len(items_in(index)), len(columns)]},
@@ -94,7 +91,7 @@ def item_of_table(tree: Any, at: Any) -> Any:
     places = at["t"] if type(at) is dict and [*at] == ["t"] else [at]
     for place in places:
         if type(place) is not int:
-            raise Undefined("no index")
+            raise ValueError("no index")
         tree = items_in(tree)[place]
     return tree
 
@@ -103,7 +100,7 @@ def cell_of_table(tree: Any, at: Any, by_label: Any) -> Any:
     """`value.loc[at]` and `value.iloc[at]`, of a Series or a DataFrame: an item, or a row as a Series."""
     kind, parts = kind_of(tree), parts_of(tree)
     if kind not in ("Series", "DataFrame"):
-        raise Undefined("no table")
+        raise ValueError("no table")
     index = items_in(parts[2] if kind == "Series" else parts[1])
     if kind == "Series":
         return parts[3][_place(index, at, by_label)]
@@ -120,10 +117,10 @@ def _place(labels: list[Any], at: Any, by_label: bool) -> int:
     if by_label:
         texts = list(map(member_text, labels))
         if texts.count(member_text(at)) != 1:
-            raise Undefined("no label, or several")
+            raise ValueError("no label, or several")
         return texts.index(member_text(at))
     if type(at) is not int or not -len(labels) <= at < len(labels):
-        raise Undefined("no place")
+        raise ValueError("no place")
     return at
 
 
@@ -134,7 +131,7 @@ def to_list(tree: Any) -> Any:
         return nested_items(tree)
     if kind in ("Series", "Index", "array"):
         return items_in(tree)
-    raise Undefined("no tolist")
+    raise ValueError("no tolist")
 
 
 def flattened(tree: Any) -> list[Any]:
@@ -144,7 +141,7 @@ def flattened(tree: Any) -> list[Any]:
         return parts_of(tree)[2]  # type: ignore[no-any-return]  # a list: `parts_of` has seen to it
     if kind_of(tree) in ("Series", "Index"):
         return items_in(tree)
-    raise Undefined("no array")
+    raise ValueError("no array")
 
 
 def as_nested(tree: Any) -> Any:
@@ -166,19 +163,19 @@ def _array_of(tree: Any) -> tuple[list[int], list[Any]]:
         return [], [tree]
     inner = [_array_of(item) for item in row]
     if any(shape != inner[0][0] for shape, _ in inner):
-        raise Undefined("no array")
+        raise ValueError("no array")
     return [len(row), *(inner[0][0] if inner else [])], [item for _, items in inner for item in items]
 
 
 def _paired(left: Any, right: Any, broadcast: bool) -> list[tuple[Any, Any]]:
-    """The items side by side. Raises Undefined where shapes differ; with `broadcast`, one item stands beside all."""
+    """The items side by side. Raises ValueError where shapes differ; with `broadcast`, one item stands beside all."""
     (shape, items), (other_shape, others) = _array_of(left), _array_of(right)
     if broadcast and len(others) == 1 and not other_shape:
         others = others * len(items)
     elif broadcast and len(items) == 1 and not shape:
         items = items * len(others)
     elif shape != other_shape:
-        raise Undefined("other shapes")
+        raise ValueError("other shapes")
     return list(zip(items, others, strict=True))
 
 
@@ -208,7 +205,7 @@ def allclose(left: Any, right: Any, relative: Any, absolute: Any, equal_nan: Any
 
 def _is_within(one: Any, other: Any, relative: float, absolute: float, equal_nan: bool) -> bool:
     if one is None or other is None:
-        raise Undefined("no number")
+        raise ValueError("no number")
     if one != one or other != other:
         return equal_nan and one != one and other != other
     if one == other:
@@ -221,7 +218,7 @@ def same_table(left: Any, right: Any, check_type: Any, check_names: Any, relativ
     """`pandas.testing.assert_frame_equal` and its like."""
     kind, one, other = kind_of(left), parts_of(left), parts_of(right)
     if kind != kind_of(right) or kind not in ("Series", "Index", "DataFrame"):
-        raise Undefined("no tables of one kind")
+        raise ValueError("no tables of one kind")
     sides = [_table_parts(kind, side, truth(check_names)) for side in (one, other)]
     (fixed, values, types), (fixed_too, values_too, types_too) = sides
     if truth(check_type) and types != types_too:
@@ -260,7 +257,7 @@ def of_moment(name: str) -> Callable[[Any], Any]:
     def called(tree: Any) -> Any:
         moment = moment_in(tree)
         if moment is None or isinstance(moment, range):
-            raise Undefined("no time")
+            raise ValueError("no time")
         made = getattr(moment, name)()
         return moment_node(made) if isinstance(made, datetime.date | datetime.time) else made
 

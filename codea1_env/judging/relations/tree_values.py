@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from codea1_env.judging.equality import NON_FINITE, Number, member_text, number_in, same_tree
+from codea1_env.judging.equality import NON_FINITE, Number, member_text, number_in, same_tree, tagged
 from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.kinds.nodes import (
     MAX_EXPONENT,
@@ -38,10 +38,6 @@ _HASHED = ("NaT", "NA", "builtin")
 """Kinds beside numbers and moments that members of sets may be of."""
 
 
-class Undefined(ValueError):
-    """There is no value: Python would raise, or the numbers are too large."""
-
-
 def truth(tree: Any) -> bool:
     """`bool(value)`."""
     number = number_in(tree)
@@ -54,10 +50,10 @@ def truth(tree: Any) -> bool:
         (only,) = parts_of(tree)[2]
         return truth(only)
     if kind_of(tree) in ("Series", "Index", "DataFrame"):
-        raise Undefined("pandas gives no truth")
+        raise ValueError("pandas gives no truth")
     if type(tree) is dict and "v" in tree:
         if {"__bool__", "__len__"} & {name for name, _ in attributes_of(tree)}:
-            raise Undefined("an object has its own say")
+            raise ValueError("an object has its own say")
         return True
     if kind_of(tree) in WITHOUT_ITEMS:
         return True
@@ -80,15 +76,7 @@ def length_of(tree: Any) -> int:
         return len(body[1])
     if tag == "b":
         return len(body) // 2
-    raise Undefined("no length")
-
-
-def tagged(tree: Any) -> tuple[str, Any]:
-    """The tag of a value that JSON has no form for, and what stands under it."""
-    if type(tree) is not dict or len(tree) != 1:
-        raise Undefined("another kind of value")
-    ((tag, body),) = tree.items()
-    return tag, body
+    raise ValueError("no length")
 
 
 def items_of(tree: Any) -> list[Any]:
@@ -100,7 +88,7 @@ def items_of(tree: Any) -> list[Any]:
     moment = moment_in(tree)
     if isinstance(moment, range):
         if len(moment) > MAX_ITEMS:
-            raise Undefined("too many")
+            raise ValueError("too many")
         return [number_tree(number) for number in moment]
     tag, body = tagged(plain_form(tree))
     if tag == "k":
@@ -115,17 +103,17 @@ def items_of(tree: Any) -> list[Any]:
         return list(body) if kind_of(tree) else sorted(body, key=member_text)
     if tag == "b":
         return list(bytes.fromhex(body))
-    raise Undefined("no iteration")
+    raise ValueError("no iteration")
 
 
 def listed(tree: Any, *, whole: bool = True) -> list[Any]:
-    """What an iterator, the values of a dict or an object gives; with `whole` all of it, or none. Raises Undefined."""
+    """What an iterator, the values of a dict or an object gives; with `whole` all of it, or none. Raises ValueError."""
     body = tree["v"]
     if body[0] == "values":
         return body[1]  # type: ignore[no-any-return]  # `require_sound` has seen to it
     items, end = body[-2:]
     if items is None or (whole and end):
-        raise Undefined("it is not listed to its end")
+        raise ValueError("it is not listed to its end")
     return items  # type: ignore[no-any-return]  # likewise
 
 
@@ -161,7 +149,7 @@ def require_sound(tree: Any, levels: int = MAX_DEPTH) -> None:
             for _, item in body:
                 require_sound(item, levels - 1)
         case _:
-            raise Undefined("no value")
+            raise ValueError("no value")
 
 
 def _require_kind(tree: Any, levels: int) -> None:
@@ -185,10 +173,10 @@ def _require_seen(body: list[Any], levels: int) -> None:
             require_sound(items, levels)
             for name, value in attributes:
                 if type(name) is not str:
-                    raise Undefined("no name")
+                    raise ValueError("no name")
                 require_sound(value, levels)
         case _:
-            raise Undefined("no value")
+            raise ValueError("no value")
 
 
 def _is_float(tree: Any) -> bool:
@@ -198,19 +186,19 @@ def _is_float(tree: Any) -> bool:
 
 
 def hashed_text(tree: Any, levels: int = MAX_DEPTH) -> str:
-    """A text that two members of sets share exactly when they are equal. Raises Undefined for what is no member."""
+    """A text that two members of sets share exactly when they are equal. Raises ValueError for what is no member."""
     tag = tagged(tree)[0] if type(tree) is dict else ""
     if tag == "k" and kind_of(tree) == "namedtuple":
         tree, tag = plain_form(tree), "t"
     if tag == "k" and exact_in(tree) is None and moment_in(tree) is None and kind_of(tree) not in _HASHED:
-        raise Undefined("unhashable")
+        raise ValueError("unhashable")
     if type(tree) is list or tag in ("s", "d", "v"):
-        raise Undefined("unhashable")
+        raise ValueError("unhashable")
     if tag not in ("t", "z"):
         require_sound(tree, levels)
         return member_text(tree)
     if type(tree[tag]) is not list or levels <= 0:
-        raise Undefined("no value")
+        raise ValueError("no value")
     if tag == "z":
         return f"z({','.join(_distinct_texts(tree[tag], levels - 1))})"
     return f"t({','.join([hashed_text(item, levels - 1) for item in tree[tag]])})"
@@ -220,7 +208,7 @@ def _distinct_texts(members: list[Any], levels: int) -> list[str]:
     """Of the members of a set, in order. The texts of nested sets are made once, not once a level."""
     texts = sorted([hashed_text(member, levels) for member in members])
     if any(one == other for one, other in pairwise(texts)):
-        raise Undefined("a member stands twice")
+        raise ValueError("a member stands twice")
     return texts
 
 
@@ -228,7 +216,7 @@ def real_number(tree: Any) -> Any:
     """A number that can be compared and counted with: not complex, and not huge."""
     number = number_in(tree)
     if number is None or isinstance(number, complex) or _is_huge(number):
-        raise Undefined("no number of a size to calculate with")
+        raise ValueError("no number of a size to calculate with")
     return number
 
 
@@ -257,17 +245,17 @@ def number_tree(number: Number) -> Tree:
         return {"f": "nan" if number != number else "inf" if number > 0 else "-inf"}
     if isinstance(number, int) and not -(1 << 63) <= number < 1 << 63:
         if number.bit_length() > 2 * MAX_BITS:
-            raise Undefined("too large")
+            raise ValueError("too large")
         return {"i": hex(number)}
     return number
 
 
 def order_of(left: Any, right: Any) -> int:
-    """-1, 0 or 1 as Python orders two values. Raises Undefined for those that it does not order, and for NaN."""
+    """-1, 0 or 1 as Python orders two values. Raises ValueError for those that it does not order, and for NaN."""
     one, other = number_in(left), number_in(right)
     if one is not None and other is not None:
         if isinstance(one, complex) or isinstance(other, complex) or one != one or other != other:
-            raise Undefined("no order")
+            raise ValueError("no order")
         return _sign(one, other)
     if type(left) is str and type(right) is str:
         return _sign(left, right)
@@ -291,7 +279,7 @@ def order_of(left: Any, right: Any) -> int:
             if sign:
                 return sign
         return _sign(len(pair[0]), len(pair[1]))
-    raise Undefined("no order")
+    raise ValueError("no order")
 
 
 def _sign(left: Any, right: Any) -> int:
@@ -309,7 +297,7 @@ def _ordered(test: Callable[[int], bool]) -> Callable[[float, Any, Any], bool]:
             one, other = ([member_text(item) for item in items_of(side)] for side in (left, right))
             joined = {*one, *other} if len(one) + len(other) < 1 << 16 else None  # our own texts, our own hash seed
             if joined is None:
-                raise Undefined("too large")
+                raise ValueError("too large")
             below, above = len(joined) == len(other), len(joined) == len(one)
             return test(0) if below and above else (test(-1) and below) or (test(1) and above)
         numbers = (number_in(left), number_in(right))
@@ -327,7 +315,7 @@ def is_set(tree: Any) -> bool:
 def _member(tolerance: Tolerances, item: Any, container: Any) -> bool:
     if type(container) is str:
         if type(item) is not str:
-            raise Undefined("no text")
+            raise ValueError("no text")
         return item in container
     container = plain_form(container)
     if type(container) is dict and tagged(container)[0] in ("s", "z", "d"):

@@ -28,7 +28,6 @@ from typing import Any
 
 from codea1_env.judging.equality import same_tree
 from codea1_env.judging.relations.neighbours import comparable, others
-from codea1_env.judging.relations.tree_values import Undefined
 from codea1_env.judging.relations.truth import fits, holds_of
 from codea1_env.problems.tolerances import Tolerances
 from codea1_env.reading.literals import Tree
@@ -122,7 +121,7 @@ _Clause = tuple[Relation, ...]
 
 
 def conjuncts(relation: Relation, constants: Sequence[Tree]) -> list[Relation]:
-    """At least one. Raises Undefined where a truth is calculated with, or there are too many choices."""
+    """At least one. Raises ValueError where a truth is calculated with, or there are too many choices."""
     bounds: dict[Relation, list[Relation]] = {}
     parts = []
     for clause in _clauses(relation, True, constants):
@@ -144,7 +143,7 @@ def _clauses(term: Relation, wanted: bool, constants: Sequence[Tree]) -> list[_C
         if (name == "and") == wanted:
             return [clause for row in rows for clause in row]
         if math.prod(map(len, rows)) > MOST_CHOICES:
-            raise Undefined("too many choices")
+            raise ValueError("too many choices")
         return [tuple(itertools.chain(*choice)) for choice in itertools.product(*rows)]
     if name in ("eq", "ne", "is", "isnot"):
         for claim, said in (parts, parts[::-1]):
@@ -156,7 +155,7 @@ def _clauses(term: Relation, wanted: bool, constants: Sequence[Tree]) -> list[_C
         return [(Relation("all", (Relation("each", (items, _joined("or", clause), *conditions)),)),)
                 for clause in _clauses(made, wanted, constants)]  # fmt: skip
     if any(_is_truth(inner) for part in parts for inner in _walk(part)):
-        raise Undefined("a truth is calculated with")  # `(f(x) != 3) > (f(x) < 0)` would be an `and` in disguise
+        raise ValueError("a truth is calculated with")  # `(f(x) != 3) > (f(x) < 0)` would be an `and` in disguise
     return [(term if wanted else Relation("not", (term,)),)]
 
 

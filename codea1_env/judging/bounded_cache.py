@@ -24,12 +24,8 @@ class BoundedCache(Generic[Key, Value]):
         """`max_bytes`: of all entries together; 0 holds nothing."""
         self._max_bytes = max_bytes
         self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
-        self._held_bytes = 0
-
-    @property
-    def held_bytes(self) -> int:
+        self.held_bytes = 0
         """Of all entries together."""
-        return self._held_bytes
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -47,14 +43,14 @@ class BoundedCache(Generic[Key, Value]):
         size += ENTRY_BYTES
         replaced = self._entries.pop(key, None)
         if replaced is not None:
-            self._held_bytes -= replaced[1]
+            self.held_bytes -= replaced[1]
         if size > self._max_bytes:
             return
         self._entries[key] = value, size
-        self._held_bytes += size
-        while self._held_bytes > self._max_bytes:
+        self.held_bytes += size
+        while self.held_bytes > self._max_bytes:
             _, (_, freed) = self._entries.popitem(last=False)
-            self._held_bytes -= freed
+            self.held_bytes -= freed
 
 
 def bytes_of(name: str, megabytes: int) -> int:

@@ -81,13 +81,12 @@ class Checkers:
         keys = [_key(check, named[id(check.problem)]) for check in checks]
         known = {key: answer for key in keys if (answer := self._remembered.get(key)) is not None}
         new = {key: check for key, check in zip(keys, checks, strict=True) if key not in known}
-        for key, check in new.items():
-            if not is_plain(check.value):
-                known[key] = False
         groups: dict[int, list[bytes]] = {}
         for key, check in new.items():
-            if key not in known:
+            if is_plain(check.value):
                 groups.setdefault(id(check.problem), []).append(key)
+            else:
+                known[key] = False
         jobs = [_job(problems[place], [_call(new[key]) for key in members]) for place, members in groups.items()]
         for members, result in zip(groups.values(), self._sandbox.run(jobs) if jobs else [], strict=True):
             for key, outcome in zip(members, result.each(len(members)), strict=True):

@@ -102,13 +102,11 @@ class BatchOracle:
             # Who fails to load for one suite, by chance, votes for none.
             voters = [rows for rows in jury.solutions if None not in rows]
             answers = [[row for rows in voters if (row := rows[number]) is not None] for number in range(len(group))]
-            asking = [number for number, suite in enumerate(group) if suite.calls]
             if self._mode == "dual":
-                decided = dual_values([group[n].usable for n in asking], [answers[n] for n in asking])
+                values.append(dual_values([suite.usable for suite in group], answers))
             else:
-                decided = [majority_values(len(group[n].calls), answers[n]) for n in asking]
-            by_number = dict(zip(asking, decided, strict=True))
-            values.append([by_number.get(number, []) for number in range(len(group))])
+                pairs = zip(group, answers, strict=True)
+                values.append([majority_values(len(suite.calls), rows) for suite, rows in pairs])
         return values
 
     def _measure(

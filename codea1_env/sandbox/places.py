@@ -233,7 +233,7 @@ class _OnRay(Processes):
         if self._cluster is None:
             self._cluster = ExitStack()
             try:
-                self._cluster.enter_context(joined(self._address, self._count * self._cores))
+                self._cluster.enter_context(joined(self._address, self.count * self._cores))
             except (ConnectionError, ValueError, RuntimeError) as error:
                 self._cluster = None
                 raise SandboxError(f"the Ray cluster must be reachable, got: {error}") from error
@@ -249,7 +249,7 @@ class _OnRay(Processes):
 
     def _why_lonely(self) -> str:
         free = self._ray.available_resources().get("CPU", 0)
-        return f"{free:g} free CPUs on the cluster for {self._count} processes of {self._cores}"
+        return f"{free:g} free CPUs on the cluster for {self.count} processes of {self._cores}"
 
 
 def load_ray() -> Any:
@@ -273,12 +273,8 @@ def joined(address: str | None, workers: int) -> Iterator[str]:
         yield str(ray.get_runtime_context().gcs_address)
     finally:
         if is_ours:
-            _leave(ray)
-
-
-def _leave(ray: Any) -> None:
-    with interrupts_later():  # interrupted while it starts or stops, Ray crashes or leaves its processes
-        ray.shutdown()
+            with interrupts_later():  # interrupted while it starts or stops, Ray crashes or leaves its processes
+                ray.shutdown()
 
 
 def running() -> str | None:

@@ -110,23 +110,19 @@ class Processes(Owned, abc.ABC):
     def __init__(self, count: int, make: Callable[[], Served], version: str) -> None:
         """`version`: what each greets with; empty: what the first one does."""
         super().__init__()
-        self._count, self._make = count, make
+        self.count, self._make = count, make
         self._members: list[Any] = []
         self._version = version
         self._stillborn = 0  # in a row, before they greeted
         self._lonely_since = 0.0
 
-    @property
-    def count(self) -> int:
-        return self._count
-
     def start(self) -> None:
         """Begin to start the processes that are not there. Raises SandboxError."""
         self.require_usable()
-        if len(self._members) < self._count:
+        if len(self._members) < self.count:
             self._lonely_since = time.monotonic()
             with self._starting():
-                while len(self._members) < self._count:
+                while len(self._members) < self.count:
                     self._members.append(self._started(len(self._members)))
 
     def ready(self) -> None:
@@ -229,7 +225,7 @@ class Processes(Owned, abc.ABC):
         member.kill()
         if not member.has_greeted:
             self._stillborn += 1
-            if self._stillborn > MAX_LOSSES * self._count:
+            if self._stillborn > MAX_LOSSES * self.count:
                 raise SandboxError(f"processes must start, {self._stillborn} in a row did not: {why}")
         if len(units) == 1:
             units[0].losses += 1

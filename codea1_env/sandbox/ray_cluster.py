@@ -86,16 +86,12 @@ class RaySandbox(Closing):
         require_arguments(workers, waive)
         self._ray = load_ray()
         self._workers = workers
-        self._version = LocalSandbox(waive=waive).version
+        self.version = LocalSandbox(waive=waive).version
+        """Changes with whatever may change an outcome: every node's local sandbox has to be of this version."""
         make = partial(NodeSandbox, tuple(waive))
-        self._processes = processes_on("ray", workers, make, address, version=self._version)
+        self._processes = processes_on("ray", workers, make, address, version=self.version)
         self._guarantees: dict[str, bool | str] = {}
         self._lock = threading.Lock()
-
-    @property
-    def version(self) -> str:
-        """Changes with whatever may change an outcome: every node's local sandbox has to be of this version."""
-        return self._version
 
     @property
     def guarantees(self) -> Mapping[str, bool | str]:

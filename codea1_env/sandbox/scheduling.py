@@ -36,7 +36,7 @@ def scheduling_below(guard: int) -> Scheduling:
     """
     try:
         processes = [pid for candidate in candidates_below(guard) for pid in with_descendants(candidate)]
-        states = [_state(pid, task) for pid in processes for task in _tasks(pid)]
+        states = [stat_of(f"{pid}/task/{task}")[0] for pid in processes for task in _tasks(pid)]
         is_asleep = bool(states) and all(state in "STZX" for state in states)
     except (FileNotFoundError, ProcessLookupError):
         knows = not os.path.exists(f"/proc/{guard}/stat") or os.path.exists(f"/proc/{guard}/task/{guard}/children")
@@ -59,8 +59,7 @@ def waited_for_ns(pid: int) -> int:
     """CPU time of those that a process started and that have ended, in steps of a hundredth of a second; 0 where it has
     ended itself."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            ticks = sum(map(int, file.read().rpartition(")")[2].split()[13:15]))
+        ticks = sum(map(int, stat_of(str(pid))[13:15]))
     except (FileNotFoundError, ProcessLookupError):
         return 0
     return ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
@@ -84,10 +83,11 @@ def _tasks(pid: int) -> list[str]:
     return os.listdir(f"/proc/{pid}/task")
 
 
-def _state(pid: int, task: str) -> str:
-    """The kernel's letter of a thread: R runs or would like to, S sleeps, T is stopped, Z has ended."""
-    with open(f"/proc/{pid}/task/{task}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
+def stat_of(process: str) -> list[str]:
+    """What the kernel says of a process, or of a thread (`PID/task/TID`), behind its name. First a letter: R runs or
+    would like to, S sleeps, T is stopped, Z has ended."""
+    with open(f"/proc/{process}/stat") as file:
+        return file.read().rpartition(")")[2].split()
 
 
 def _queued_ns(pid: int) -> int | None:

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codea1_env.sandbox import CallsJob, JobResult, Limits, Outcome, OutcomeKind, Sandbox, SandboxError, SandboxUnsafe
-from codea1_env.sandbox import self_test_programs as programs
 
 _LIMITS = Limits(time_limit_s=0.5, budget_s=2.0, memory_mb=256)
 _VARIABLE = "CODEA1_SELF_TEST"
@@ -185,46 +184,181 @@ def _has_outlived(canaries: _Canaries, result: JobResult) -> str:
     return "" if ended else f"it was not stopped for time: {_told(result)}"
 
 
+# Each program defines `attack`; they are only ever run in a sandbox.
+_READ_FILE = """
+def attack(path):
+    found = []
+    for name in (path, "/etc/passwd", "/etc/hostname"):
+        try:
+            found.append(open(name).read()[:200])
+        except OSError:
+            pass
+    return found
+"""
+
+_ENVIRONMENT = """
+import os
+def attack():
+    found = [name for name in os.environ if name not in ("PATH", "LC_ALL", "LC_CTYPE", "PYTHONHASHSEED")]
+    processes = {str(os.getppid())}
+    try:
+        processes.update(name for name in os.listdir("/proc") if name.isdigit())
+    except OSError:
+        pass
+    for process in processes - {str(os.getpid())}:
+        try:
+            if open(f"/proc/{process}/environ", "rb").read(1):
+                found.append("the environment of process " + process)
+        except OSError:
+            pass
+    return found
+"""
+
+_NETWORK = """
+import socket
+def attack(port):
+    connection = socket.create_connection(("127.0.0.1", port), 0.3)
+    connection.sendall(b"x")
+    return True
+"""
+
+_FORK = """
+import os
+def attack():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    return pid
+"""
+
+_KILL_PARENT = """
+import os
+import signal
+def attack(victim):
+    said = []
+    for pid in (victim, os.getppid()):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError as error:
+            said.append(type(error).__name__)
+    return said
+"""
+
+_WRITE_FILE = """
+def attack(secret, new):
+    for path in (secret, new):
+        try:
+            with open(path, "w") as file:
+                file.write("x")
+        except OSError:
+            pass
+"""
+
+_EXIT = """
+import os
+import sys
+def attack(how):
+    sys.exit(0) if how else os._exit(0)
+"""
+
+_FORGE = """
+import os
+import struct
+import sys
+def attack(claim):
+    frame = sys._getframe()
+    while frame is not None:
+        for found in list(frame.f_locals.values()):
+            region = getattr(found, "_region", found)
+            if isinstance(region, memoryview):
+                payload = claim.encode()
+                answer = struct.pack("<IBQ", len(payload), ord("V"), 0) + payload
+                records = struct.pack("<IBQ", 0, ord("L"), 0) + answer * 5 + struct.pack("<IBQ", 2**31, ord("V"), 0)
+                region[16 : 16 + len(records)] = records
+                region[:16] = struct.pack("<IIQ", len(records), 7, 0)
+                os._exit(0)
+        frame = frame.f_back
+"""
+
+_LOOP = """
+import signal
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+def attack():
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+"""
+
+_REMEMBER = """
+import os
+import sys
+def attack(mark):
+    found = []
+    for handle in range(64):
+        try:
+            if os.lseek(handle, 0, os.SEEK_CUR) > 0:
+                found.append(f"the offset of descriptor {handle}")
+            os.lseek(handle, mark, os.SEEK_SET)
+        except OSError:
+            pass
+    frame = sys._getframe()
+    while frame is not None:
+        found += [name for name, value in frame.f_locals.items() if hasattr(value, "ru_maxrss")]
+        frame = frame.f_back
+    return found
+"""
+
+_MEMORY = """
+def attack(limit):
+    blocks = []
+    while len(blocks) < 2 * limit:
+        blocks.append(bytearray(1 << 20))
+    return len(blocks)
+"""
+
 _ATTACKS = (
     _Attack(
         "read a file",
         "return the text of a file of this user and of /etc/passwd",
-        programs.READ_FILE,
+        _READ_FILE,
         _has_found("it read a file outside the standard library:"),
         lambda canaries: [[str(canaries.file)]],
     ),
     _Attack(
         "read the environment",
         "find this process's variables in its own environment and in every /proc/PID/environ",
-        programs.ENVIRONMENT,
+        _ENVIRONMENT,
         _has_found("it saw"),
     ),
     _Attack(
         "use the network",
         "connect to a TCP port that listens on this machine",
-        programs.NETWORK,
+        _NETWORK,
         _has_connected,
         lambda canaries: [[canaries.listener.getsockname()[1]]],
     ),
-    _Attack("start a process", "fork", programs.FORK, _has_returned("it started a process")),
+    _Attack("start a process", "fork", _FORK, _has_returned("it started a process")),
     _Attack(
         "kill the parent",
         "send SIGKILL to its parent and to a process outside the sandbox",
-        programs.KILL_PARENT,
+        _KILL_PARENT,
         _has_killed,
         lambda canaries: [[canaries.process.pid]],
     ),
     _Attack(
         "write a file",
         "make a file and empty another, both of this user",
-        programs.WRITE_FILE,
+        _WRITE_FILE,
         _has_written,
         lambda canaries: [[str(canaries.file), str(canaries.written)]],
     ),
     _Attack(
         "leave with exit code 0",
         "pass a test by os._exit(0) and by sys.exit(0)",
-        programs.EXIT,
+        _EXIT,
         _has_returned("leaving with exit code 0 was taken for an answer"),
         lambda canaries: [[0], [1]],
     ),
@@ -232,22 +366,22 @@ _ATTACKS = (
         "forge a record",
         "write its own answers, and too many, into the memory where results are collected; each counts as a returned "
         "value",
-        programs.FORGE,
+        _FORGE,
         _has_forged,
         lambda canaries: [[_FORGED], [_FORGED]],
     ),
-    _Attack("never end", "loop forever, ignoring exceptions and signals", programs.LOOP, _has_outlived),
+    _Attack("never end", "loop forever, ignoring exceptions and signals", _LOOP, _has_outlived),
     _Attack(
         "exhaust memory",
         "allocate twice its memory",
-        programs.MEMORY,
+        _MEMORY,
         _has_returned(f"it was given more than {_LIMITS.memory_mb} MiB"),
         lambda canaries: [[_LIMITS.memory_mb]],
     ),
     _Attack(
         "remember",
         "leave bits for a later program, in the offsets of open files and in what its parent knows of it",
-        programs.REMEMBER,
+        _REMEMBER,
         _has_found("a later candidate found"),
         lambda canaries: [[1 + 4 * k] for k in range(3)],
         is_apart=True,

@@ -35,14 +35,6 @@ BATCH_PROBLEMS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class FailedTest:
-    """A test that the problem's own reference does not pass."""
-
-    case: TestCase
-    verdict: Verdict
-
-
-@dataclass(frozen=True, slots=True)
 class Imported:
     """What became of one row."""
 
@@ -53,7 +45,8 @@ class Imported:
     """Why it is not usable."""
     left_out: tuple[LeftOut, ...] = ()
     """What the set's tests assert and no test case can say."""
-    failed: tuple[FailedTest, ...] = ()
+    failed: tuple[tuple[TestCase, Verdict], ...] = ()
+    """The tests that the problem's own reference does not pass, and its verdicts."""
     script: ScriptVerdict | None = None
     """What the reference came to under the set's test script, where the problem was to keep that."""
 
@@ -80,7 +73,7 @@ class Imported:
             record["tolerance"] = self.problem.tolerances.plain
         if self.script is not None:
             record["script"] = self.script.told
-        record["failed"] = [[str(each.case)[:500], each.verdict.value] for each in self.failed]
+        record["failed"] = [[str(case)[:500], verdict.value] for case, verdict in self.failed]
         record["left_out"] = reasons(self.left_out)
         record["left_out_examples"] = [each.source for each in self.left_out[:3]]
         return json.dumps(record, ensure_ascii=True)
@@ -214,9 +207,7 @@ def _imported(
     """A draft whose reference has run on `cases`. `corrected`: what takes the place of some that it failed."""
     problem = draft.problem
     failed = tuple(
-        FailedTest(case, verdict)
-        for case, verdict in zip(cases, result.verdicts, strict=True)
-        if verdict is not Verdict.PASS
+        (case, verdict) for case, verdict in zip(cases, result.verdicts, strict=True) if verdict is not Verdict.PASS
     )
     if problem.reference_solution is None:
         return Imported(problem.problem_id, problem, "", draft.left_out)
@@ -227,7 +218,7 @@ def _imported(
         why_not = "the reference passes none of its tests"
     if why_not:
         return Imported(problem.problem_id, None, why_not, draft.left_out, failed)
-    passed = set(cases) - {each.case for each in failed}
+    passed = set(cases) - {case for case, _ in failed}
     kept = [corrected.get(case, case) for case in problem.golden_tests if case in passed or case in corrected]
     problem = replace(
         problem,

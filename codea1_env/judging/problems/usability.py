@@ -130,25 +130,24 @@ _Answer = list[ReferenceValue] | str | None
 
 def _answers(judge: Judge, reads: Sequence[Readable]) -> list[_Answer]:
     """Of all references in one run; of each by itself where one of them does not load."""
-    answers: list[_Answer] = [None] * len(reads)
-    having = [place for place, read in enumerate(reads) if read.problem.reference_solution is not None]
-    asking = [place for place in having if _calls(reads[place])]
+    having = [read for read in reads if read.problem.reference_solution is not None]
+    asked = [(read.problem, _calls(read)) for read in having if _calls(read)]
     try:
-        rows = judge.reference_values([(reads[place].problem, _calls(reads[place])) for place in asking])
-        for place, values in zip(asking, rows, strict=True):
-            answers[place] = values
-    except UnusableReference:
-        for place in asking:
-            try:
-                answers[place] = judge.reference_values([(reads[place].problem, _calls(reads[place]))])[0]
-            except UnusableReference as error:
-                answers[place] = str(error)
-    silent = [place for place in having if not _calls(reads[place])]
-    trials = [Trial(reads[place].problem, reads[place].problem.reference_solution or "", ()) for place in silent]
-    for place, trial, result in zip(silent, trials, judge.try_programs(trials), strict=True):
-        name, entry_point = trial.problem.problem_id, trial.problem.entry_point
-        refusal = f"the reference_solution of problem {name!r} must load and define {entry_point!r}"
-        answers[place] = [] if result.executes else refusal
+        rows = iter(judge.reference_values(asked))
+    except UnusableReference as error:
+        return [str(error)] if len(reads) == 1 else [answer for read in reads for answer in _answers(judge, [read])]
+    trials = [Trial(read.problem, read.problem.reference_solution or "", ()) for read in having if not _calls(read)]
+    silent = iter(judge.try_programs(trials))
+    answers: list[_Answer] = []
+    for read in reads:
+        name, entry_point = read.problem.problem_id, read.problem.entry_point
+        if read.problem.reference_solution is None:
+            answers.append(None)
+        elif _calls(read):
+            answers.append(next(rows))
+        else:
+            refusal = f"the reference_solution of problem {name!r} must load and define {entry_point!r}"
+            answers.append([] if next(silent).executes else refusal)
     return answers
 
 

@@ -213,8 +213,7 @@ def _isclose(value: Any, expected: Any, relative: Any, absolute: Any) -> bool:
         return False
     if kinds == {"dict"}:
         pairs = [sorted(tagged(side)[1], key=lambda pair: member_text(pair[0])) for side in (value, expected)]
-        value, expected = ([part for key, item in side for part in ((key,), item)] for side in pairs)
-        value, expected = ([list(part) if type(part) is tuple else part for part in side] for side in (value, expected))
+        value, expected = ([part for key, item in side for part in ([key], item)] for side in pairs)
     elif not kinds <= {"list", "tuple"}:
         return same_tree(expected, value, EXACT)
     items, others = items_of(value), items_of(expected)

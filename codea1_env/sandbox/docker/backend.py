@@ -148,7 +148,6 @@ class DockerSandbox(Owned):
                 for future in futures:
                     if future.done():
                         future.result()
-                wait(futures)
             except BaseException:
                 batch.stopped = True
                 for slot in slots:

@@ -19,6 +19,7 @@ from typing import Any
 from codea1_env.errors import SandboxError, SandboxUnsafe
 from codea1_env.extras import extra
 from codea1_env.sandbox.frames import FAILED, HEADER, HELLO, MAX_NOTICE_BYTES, UNSAFE, Broken, Frame, read_head
+from codea1_env.sandbox.scheduling import stat_of
 
 OWNER_LABEL = "codea1.owner"
 """Which process a container belongs to: `owner_identity()`."""
@@ -64,9 +65,7 @@ def owner_identity(pid: int) -> str:
     """Names a process for as long as it lives: boot, PID namespace, PID, start time. Raises OSError when it is gone."""
     with open("/proc/sys/kernel/random/boot_id") as file:
         boot = file.read().strip()
-    with open(f"/proc/{pid}/stat") as file:
-        started = file.read().rpartition(")")[2].split()[19]
-    return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}/{pid}/{started}"
+    return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}/{pid}/{stat_of(str(pid))[19]}"
 
 
 def _is_abandoned(owner: str, state: str) -> bool:

@@ -29,7 +29,7 @@ DEFAULT_IMAGE = "codea1-sandbox:latest"
 BASE_IMAGE = "codea1-sandbox-base:bookworm"
 
 _PACKAGE = Path(__file__).parents[2]
-_OUTSIDE = {"doctor.py", "self_test.py", "self_test_programs.py"}
+_OUTSIDE = {"doctor.py", "self_test.py"}
 """The sandbox's modules that stay on the trusted side, as this directory does."""
 _NEEDED = ("checks.py", "class_paths.py", "closing.py", "errors.py", "extras.py")
 """The modules beside the sandbox that its own import."""

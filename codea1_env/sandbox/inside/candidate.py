@@ -178,12 +178,6 @@ def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes
         return ERROR, _told(error), issubclass(type(error), RecursionError)  # an object may lie of its class, or raise
 
 
-def _keep() -> None:
-    """What a program has loaded is no garbage: no call is to pay for looking at it."""
-    _collect()
-    _freeze()
-
-
 def _collect_garbage(always: bool) -> None:
     """Unless there is so little that the collector of the next item would not feel it."""
     try:
@@ -248,8 +242,9 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
         return
     if job.get("is_checker"):
         values.scope = None
-    if seen:
-        _keep()
+    if seen:  # what a program has loaded is no garbage: no call is to pay for looking at it
+        _collect()
+        _freeze()
     kept = state.noted(namespace, seen) if seen and job["looks"] else None
     if seen and job["looks"] and kept is None:
         results.write(ALONE)

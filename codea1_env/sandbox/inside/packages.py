@@ -36,17 +36,13 @@ class Finder:
     """Finds the modules of `places` ({name: real paths, the importable one first})."""
 
     def __init__(self, places: Mapping[str, Sequence[str]]) -> None:
-        self._places = {name: paths[0] for name, paths in places.items()}
-
-    def forget(self, name: str) -> None:
-        """From now on there is no such module."""
-        self._places.pop(name, None)
+        self.places = {name: paths[0] for name, paths in places.items()}
 
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "types.ModuleType | None" = None
     ) -> "importlib.machinery.ModuleSpec | None":
         """Of a top-level module that it knows; a package finds its submodules itself."""
-        place = self._places.get(name)
+        place = self.places.get(name)
         if path is not None or place is None:
             return None
         if os.path.isdir(place):
@@ -98,7 +94,7 @@ def _imported(
     broken = {name: why for name in packages if (why := _why_broken(name))}
     importlib.metadata.version = version
     for name in broken:
-        finder.forget(name)
+        finder.places.pop(name, None)  # from now on there is no such module
     for name in places:
         _why_broken(name)  # what they only import when they are called
     return broken

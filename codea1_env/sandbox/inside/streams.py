@@ -16,7 +16,7 @@ from typing import Any
 
 _INPUT = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
-_open, _exit, _fstat, _pread, _write = open, os._exit, os.fstat, os.pread, os.write
+_open, _exit, _fstat, _pread = open, os._exit, os.fstat, os.pread
 
 answer: "Callable[[Callable[[], object]], None]" = lambda come_to: None  # noqa: E731
 """Writes what a function comes to: where the program leaves by `os._exit`, before it is gone. Set by the job."""
@@ -26,7 +26,9 @@ def run(program: "str | types.CodeType", text: str, reports: bool = False) -> ob
     """What the program prints for the input `text`. Raises what it raises, SystemExit where it says that it failed.
 
     `reports`: what it prints, what it complains of, and its exit status, in a list, also where it failed."""
-    _give(text)
+    with _open(0, "wb", closefd=False) as given:
+        given.write(text.encode("utf-8", "surrogateescape"))
+    os.lseek(0, 0, os.SEEK_SET)
     printed, complained = os.dup(1), os.dup(2)  # the program may close its own
 
     def told(status: int) -> object:
@@ -72,13 +74,6 @@ def run(program: "str | types.CodeType", text: str, reports: bool = False) -> ob
         sys.excepthook(type(shown), shown, shown.__traceback__)
     _end(module)
     return told(status)
-
-
-def _give(text: str) -> None:
-    left = memoryview(text.encode("utf-8", "surrogateescape"))
-    while left:
-        left = left[_write(0, left) :]
-    os.lseek(0, 0, os.SEEK_SET)
 
 
 def _opened(file: Any, mode: str = "r", *rest: Any, **named: Any) -> Any:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env import LocalSandbox, Problem, read_program
-from codea1_env.judging.scripts import CALLS, ScriptJudge
+from codea1_env.judging.scripts import CALLS, judge_scripts
 from codea1_env.problems.sources import find_source
 from codea1_env.problems.sources.rows import local_rows
 from codea1_env.reading.programs.mutants import mutants
@@ -88,7 +88,6 @@ def run(options: argparse.Namespace) -> None:
         else set()
     )
     with LocalSandbox() as sandbox, open(options.output, "a") as out:
-        judge = ScriptJudge(sandbox)
         command = [*shlex.split(options.theirs), str(SIDE), str(LIMIT_S)]
         side = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert side.stdin is not None
@@ -98,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
                 continue
             limited = replace(problem, time_limit_s=LIMIT_S / CALLS, memory_mb=8192)
             before = cpu_s() - cpu_s(str(side.pid))
-            (verdict,) = judge.judge([(limited, program)])
+            (verdict,) = judge_scripts(sandbox, [(limited, program)])
             ours_s = cpu_s() - cpu_s(str(side.pid)) - before
             print(json.dumps({"program": program, "script": problem.test_script}), file=side.stdin, flush=True)
             theirs = json.loads(side.stdout.readline())

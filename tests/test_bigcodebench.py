@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from codea1_env import LocalSandbox, Problem
-from codea1_env.judging.scripts import ScriptJudge
+from codea1_env.judging.scripts import judge_scripts
 from codea1_env.problems.sources import find_source
 from codea1_env.problems.sources.draft import texts_of
 from codea1_env.problems.sources.functions import BIG_CODE_BENCH_HARD
@@ -53,10 +53,9 @@ def test_references_pass_their_own_scripts() -> None:
         pytest.importorskip(package, reason="the extra bigcodebench: make test-bigcodebench")
     problems, failed = list(references()), dict[str, str]()
     with LocalSandbox(os.cpu_count() or 1) as sandbox:
-        judge = ScriptJudge(sandbox)
         for start in range(0, len(problems), AT_ONCE):
             taken = problems[start : start + AT_ONCE]
-            verdicts = judge.judge([(problem, problem.reference_solution or "") for problem in taken])
+            verdicts = judge_scripts(sandbox, [(problem, problem.reference_solution or "") for problem in taken])
             for problem, verdict in zip(taken, verdicts, strict=True):
                 if not verdict.passed:
                     failed[problem.problem_id] = verdict.told

@@ -24,7 +24,7 @@ from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.evaluation.disagreement import as_rows, disagreement
 from codea1_env.evaluation.evaluate import EvaluationPlan
 from codea1_env.judging.problems.importing import import_drafts
-from codea1_env.judging.scripts import CALLS, UNSEALED_REWARDS, ScriptJudge, ScriptTest, ScriptVerdict, expected_tests
+from codea1_env.judging.scripts import CALLS, UNSEALED_REWARDS, ScriptTest, ScriptVerdict, expected_tests, judge_scripts
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.report.duels import kept_duels
@@ -49,7 +49,7 @@ def asked(script: str, **fields: Any) -> Problem:
 
 
 def judged(sandbox: LocalSandbox, script: str, program: str = RIGHT, **fields: Any) -> ScriptVerdict:
-    (verdict,) = ScriptJudge(sandbox).judge([(asked(script, **fields), program)])
+    (verdict,) = judge_scripts(sandbox, [(asked(script, **fields), program)])
     return verdict
 
 
@@ -153,7 +153,7 @@ def test_a_script_has_the_time_of_twenty_calls_and_at_most_a_minute_unless_one_c
     for limit_s in (0.5, 1.0, 10.0, 60.0, 90.0):
         problem = dataclasses.replace(asked(ADDS), time_limit_s=limit_s)
         with pytest.raises(ValueError, match="zip"):
-            ScriptJudge(Kept()).judge([(problem, RIGHT)])  # type: ignore[arg-type]
+            judge_scripts(Kept(), [(problem, RIGHT)])  # type: ignore[arg-type]
     assert [(job.limits.time_limit_s, job.limits.budget_s) for job in jobs] == [
         (10, 10), (20, 20), (60, 60), (60, 60), (90, 90)
     ]  # fmt: skip

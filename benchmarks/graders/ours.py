@@ -8,7 +8,7 @@ import argparse
 from lines import serve
 
 from codea1_env import Arena, LocalSandbox, Problem, open_sandbox, read_suite
-from codea1_env.judging.scripts import CALLS, ScriptJudge
+from codea1_env.judging.scripts import CALLS, judge_scripts
 from codea1_env.problems.problem import TestCase
 from codea1_env.sandbox.docker.backend import DockerSandbox
 
@@ -51,8 +51,8 @@ def with_script(request):
 
 
 def by_script():
-    judge = ScriptJudge(LocalSandbox())
-    return lambda problem, program: judge.judge([(problem, program)])[0].passed
+    sandbox = LocalSandbox()
+    return lambda problem, program: judge_scripts(sandbox, [(problem, program)])[0].passed
 
 
 if __name__ == "__main__":

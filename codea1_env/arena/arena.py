@@ -30,7 +30,7 @@ from codea1_env.judging.judge import EXECUTION_CACHE_MB, Expectation, Judge, Tri
 from codea1_env.judging.problems.limits import RunLimits
 from codea1_env.judging.problems.own_tests import OwnTest, OwnTests, left_out, told
 from codea1_env.judging.schedule import Turn
-from codea1_env.judging.scripts import ScriptJudge, ScriptVerdict
+from codea1_env.judging.scripts import ScriptVerdict, judge_scripts
 from codea1_env.judging.validation import read_suites, validate
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.policies import Visit
@@ -372,7 +372,7 @@ class Arena(Closing):
             for problem, (_, texts) in zip(problems, items, strict=True)
             for text in texts
         ]
-        verdicts = iter(ScriptJudge(self._sandbox).judge(waiting))
+        verdicts = iter(judge_scripts(self._sandbox, waiting))
         return [[_unsealed(next(verdicts)) for _ in texts] for _, texts in items]
 
     def grade_many(

@@ -25,12 +25,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from codea1_env.errors import UnusableReference
-from codea1_env.judging.schedule import limits_of, with_imports, world_for
+from codea1_env.judging.schedule import limits_of, with_imports
 from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, OutcomeKind, Sandbox
-from codea1_env.sandbox.worlds import with_calls
+from codea1_env.sandbox.worlds import with_calls, world_of
 
 _NOTES, _ENTRY = "_codea1_notes", "_codea1_measured"
 _PROLOGUE = f"{_NOTES} = __import__('builtins').__dict__.setdefault({_NOTES!r}, set())"
@@ -100,7 +100,7 @@ def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) 
                 tuple(calls),
                 limits,
                 packages=problem.packages,
-                world=with_calls(world_for(problem, problem.reference_solution or ""), calls),
+                world=with_calls(world_of(with_imports(problem, problem.reference_solution or "")), calls),
                 is_program=problem.kind == "program",
             )
             jobs.append(asking)

@@ -41,7 +41,7 @@ from codea1_env.evaluation.wrong_programs import examine, exposure_measures, exp
 from codea1_env.judging.judge import Judge, Trial
 from codea1_env.judging.problems.limits import RunLimits
 from codea1_env.judging.problems.own_tests import OwnTests, told
-from codea1_env.judging.scripts import UNSEALED, ScriptJudge, ScriptVerdict
+from codea1_env.judging.scripts import UNSEALED, ScriptVerdict, judge_scripts
 from codea1_env.judging.version import VERSION
 from codea1_env.players.player import (
     CoderRequest,
@@ -358,10 +358,6 @@ def _is_trimmed(problem: Problem, text: str) -> bool:
 class _ByScripts(_Coder):
     """Programs under their questions' test scripts, and what the sealed judge says where it has tests, too."""
 
-    def __init__(self, sandbox: Sandbox, plan: EvaluationPlan, player: Player, select_by: Player | None) -> None:
-        super().__init__(sandbox, plan, player, select_by)
-        self._scripts = ScriptJudge(sandbox)
-
     def why_not(self, name: str, problem: Problem) -> str:
         return "" if problem.test_script else "it has no test script"
 
@@ -390,7 +386,7 @@ class _ByScripts(_Coder):
     def _verdicts(self, answered: Sequence[_Answered], *, trim: bool) -> list[list[ScriptVerdict]]:
         config = RewardConfig(trim=trim)
         asked = [(problem, config.program(problem, text).source) for problem, texts, _ in answered for text in texts]
-        verdicts = iter(self._scripts.judge(asked))
+        verdicts = iter(judge_scripts(self._arena.sandbox, asked))
         return [[next(verdicts) for _ in texts] for _, texts, _ in answered]
 
 

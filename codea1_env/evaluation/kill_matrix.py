@@ -31,8 +31,9 @@ from codea1_env.errors import UnusableReference
 from codea1_env.judging.bounded_cache import BoundedCache, bytes_of
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
 from codea1_env.judging.repeats import call_keys, names_of
-from codea1_env.judging.schedule import as_run
+from codea1_env.judging.schedule import with_imports
 from codea1_env.players.perturb import Change, boundary, changed_call, perturbed
+from codea1_env.problems.kinds import adapted
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.pairs import wrapped_program
 from codea1_env.reading.grammar import read_case
@@ -250,7 +251,7 @@ def _answered(
 
 
 def _runs_alone(problem: Problem) -> bool:
-    return bool(alone_because(as_run(problem, problem.reference_solution or "").source))
+    return bool(alone_because(adapted(problem, with_imports(problem, problem.reference_solution or "")).source))
 
 
 def _matrix(

@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codea1_env.checks import require
-from codea1_env.problems.kinds import Adapted, adapted, called_name
+from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, Limits
-from codea1_env.sandbox.worlds import World, with_calls, world_of
+from codea1_env.sandbox.worlds import with_calls, world_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,8 +46,9 @@ def turn(problem: Problem, source: str, calls: Iterable[bytes], room: int = 0) -
 
 def calls_job(problem: Problem, source: str, calls: tuple[bytes, ...], room: int = 0) -> CallsJob:
     """The calls of a program of `problem`."""
-    world = with_calls(world_for(problem, source), calls)
-    source, epilogue = as_run(problem, source)
+    source = with_imports(problem, source)
+    world = with_calls(world_of(source), calls)  # decided by its own text and the problem's imports
+    source, epilogue = adapted(problem, source)
     return CallsJob(
         source,
         called_name(problem),
@@ -86,16 +87,6 @@ def limits_of(problem: Problem, room: int = 0) -> Limits:
 def _limits(time_limit_s: float, memory_mb: int, worth: int) -> Limits:
     budget_s = min(2 * worth * time_limit_s, MAX_BUDGET_S)
     return Limits(time_limit_s, budget_s, memory_mb, strikes=worth)
-
-
-def as_run(problem: Problem, source: str) -> Adapted:
-    """The program as it is run: after the problem's own imports, and with what its kind takes to be called."""
-    return adapted(problem, with_imports(problem, source))
-
-
-def world_for(problem: Problem, source: str) -> World:
-    """What surrounds the program: decided by its own text and the problem's imports."""
-    return world_of(with_imports(problem, source))
 
 
 def with_imports(problem: Problem, source: str) -> str:

@@ -73,25 +73,16 @@ class ScriptVerdict:
         return self.failure or counted
 
 
-class ScriptJudge:
-    """Runs programs with their problems' test scripts."""
+def judge_scripts(sandbox: Sandbox, items: Sequence[tuple[Problem, str]]) -> list[ScriptVerdict]:
+    """What each program comes to; `items`: problems that have a `test_script`, with the source of a program.
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-
-    def judge(self, items: Sequence[tuple[Problem, str]]) -> list[ScriptVerdict]:
-        """What each program comes to; `items`: problems that have a `test_script`, with the source of a program.
-
-        Raises SandboxError.
-        """
-        results = self._sandbox.run([_job(problem, source) for problem, source in items])
-        verdicts = []
-        for (problem, _), result in zip(items, results, strict=True):
-            if result.load_failure is not None:
-                verdicts.append(ScriptVerdict(failure=_said(result.load_failure)))
-            else:
-                verdicts.append(_verdict(result.outcomes[0], expected_tests(problem.test_script)))
-        return verdicts
+    Raises SandboxError.
+    """
+    results = sandbox.run([_job(problem, source) for problem, source in items])
+    return [
+        _verdict(result.each(1)[0], expected_tests(problem.test_script))
+        for (problem, _), result in zip(items, results, strict=True)
+    ]
 
 
 def _job(problem: Problem, source: str) -> CallsJob:

@@ -52,7 +52,7 @@ def chunks(jobs: Sequence[Job], workers: int) -> list[Sequence[Job]]:
 
 def _program(job: Job) -> object:
     """What makes two jobs neighbours: one program, as one entry point. Expressions have none."""
-    return (job.source, getattr(job, "entry_point", "")) if not isinstance(job, ExpressionsJob) else job
+    return (job.source, job.entry_point) if not isinstance(job, ExpressionsJob) else job
 
 
 class NodeSandbox:

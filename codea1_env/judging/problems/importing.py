@@ -19,7 +19,7 @@ from codea1_env.errors import UnusableReference
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
 from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.judging.problems.own_tests import OwnTests
-from codea1_env.judging.scripts import ScriptJudge, ScriptVerdict
+from codea1_env.judging.scripts import ScriptVerdict, judge_scripts
 from codea1_env.problems.check_functions import Extracted, LeftOut, reasons
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import Draft, Unreadable, packages_of
@@ -82,13 +82,13 @@ class Imported:
 def import_drafts(drafts: Iterable[Draft | Unreadable], sandbox: Sandbox) -> Iterator[Imported]:
     """One for each draft, in order; ids that repeat are not usable. A test script is kept where the reference passes
     it. Raises SandboxError."""
-    judge, scripts = Judge(sandbox), ScriptJudge(sandbox)
+    judge = Judge(sandbox)
     seen: set[str] = set()
     waiting = iter(drafts)
     while batch := list(islice(waiting, BATCH_PROBLEMS)):
         ready = [_valued(draft, judge) if isinstance(draft, Draft) else draft for draft in batch]
         drawn = [draft for draft in ready if isinstance(draft, Draft)]
-        checked = iter(_with_scripts(drawn, _checked(drawn, judge), scripts))
+        checked = iter(_with_scripts(drawn, _checked(drawn, judge), sandbox))
         for draft in ready:
             imported = (
                 Imported(draft.problem_id, None, draft.reason) if isinstance(draft, Unreadable) else next(checked)
@@ -99,10 +99,10 @@ def import_drafts(drafts: Iterable[Draft | Unreadable], sandbox: Sandbox) -> Ite
             yield imported
 
 
-def _with_scripts(drafts: Sequence[Draft], found: Sequence[Imported], judge: ScriptJudge) -> list[Imported]:
+def _with_scripts(drafts: Sequence[Draft], found: Sequence[Imported], sandbox: Sandbox) -> list[Imported]:
     """Those whose reference passes its whole script can be judged by that, whatever the sealed tests are worth."""
     known = [draft.problem for draft in drafts if draft.problem.test_script and draft.problem.reference_solution]
-    verdicts = judge.judge([(problem, problem.reference_solution or "") for problem in known])
+    verdicts = judge_scripts(sandbox, [(problem, problem.reference_solution or "") for problem in known])
     by_id = {id(problem): verdict for problem, verdict in zip(known, verdicts, strict=True)}
     rows = []
     for draft, imported in zip(drafts, found, strict=True):

@@ -26,7 +26,6 @@ from codea1_env.sandbox.docker.engine import (
     SOURCES_LABEL,
     Container,
     connect,
-    image_details,
     remove_abandoned,
     require_docker,
 )
@@ -97,7 +96,7 @@ class DockerSandbox(Owned):
             try:
                 self._run(batch)
             except BaseException:
-                self._stop_all()  # containers may still be at it: none is in a known state
+                _stop(self._slots, self._owner)  # containers may still be at it: none is in a known state
                 raise
             return [batch.results[index] for index in range(len(jobs))]
 
@@ -119,7 +118,12 @@ class DockerSandbox(Owned):
             client = connect()
             try:
                 remove_abandoned(client)
-                details = image_details(client, self._image)
+                details = client.inspect_image(self._image)
+            except require_docker().errors.ImageNotFound:
+                raise SandboxError(
+                    f"the image {self._image} must exist, got none of that name; make it: "
+                    f"codea1 sandbox build-image --tag {self._image}"
+                ) from None
             except (require_docker().errors.DockerException, OSError) as error:
                 raise SandboxError(f"the Docker engine must do as asked, got: {error}") from error
             labels = details["Config"].get("Labels") or {}
@@ -187,15 +191,12 @@ class DockerSandbox(Owned):
                     raise SandboxError(f"a container must start, got, {attempt} times in a row: {error}") from error
         raise AssertionError
 
-    def _stop_all(self) -> None:
-        _stop(self._slots, self._owner)
-
     def close(self) -> None:
         """End and remove every container. Idempotent."""
         with self._lock:
             self._is_closed = True
             self._at_exit.detach()
-            self._stop_all()
+            _stop(self._slots, self._owner)
             if self._connected is not None and os.getpid() == self._owner:
                 self._connected.close()
 

@@ -268,14 +268,3 @@ class Container:
 
 def _printable(text: object) -> str:
     return "".join(character if character.isprintable() else " " for character in str(text))[-_STDERR_BYTES:]
-
-
-def image_details(client: Any, image: str) -> Mapping[str, Any]:
-    """What the engine knows of an image. Raises SandboxError where it has none of that name."""
-    try:
-        details: Mapping[str, Any] = client.inspect_image(image)
-    except require_docker().errors.ImageNotFound:
-        raise SandboxError(
-            f"the image {image} must exist, got none of that name; make it: codea1 sandbox build-image --tag {image}"
-        ) from None
-    return details

@@ -10,7 +10,7 @@ candidates are asked: see `schedule.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from codea1_env.errors import PackageMissing
@@ -134,17 +134,7 @@ class Judge:
         for suite, tests in zip(suites, waiting, strict=True):
             first, second = [next(results).each(len(tests)) if tests else () for _ in HASH_SEEDS]
             stated = map(_stated, first, second)
-            evaluated.append(
-                [
-                    _with_look(
-                        test,
-                        next(stated)
-                        if test.arguments is None or test.value is None
-                        else Expectation(test.arguments, test.value),
-                    )
-                    for test in suite
-                ]
-            )
+            evaluated.append([_as_data(test, stated) for test in suite])
         return evaluated
 
     def _evaluated(self, jobs: Sequence[ExpressionsJob]) -> list[JobResult]:
@@ -288,7 +278,10 @@ def _packages(expressions: Iterable[str]) -> tuple[str, ...]:
     return installed(packages_in(" ".join(expressions)))
 
 
-def _with_look(test: WrittenTest, stated: Expectation | Reason) -> Expectation | Reason:
+def _as_data(test: WrittenTest, evaluated: Iterator[Expectation | Reason]) -> Expectation | Reason:
+    """`evaluated`: what the expressions of tests come to that are no literals, one after another."""
+    is_literal = test.arguments is not None and test.value is not None
+    stated = Expectation(test.arguments or b"", test.value or b"") if is_literal else next(evaluated)
     if isinstance(stated, Reason):
         return stated
     value = b"" if test.stated is None else stated.value

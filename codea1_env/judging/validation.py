@@ -118,17 +118,11 @@ def _related_calls(
     suites: Sequence[ReadSuite], answers: Sequence[Sequence[ReferenceValue]]
 ) -> list[tuple[Problem, list[bytes]]]:
     """The calls of relational tests, as far as there is a right value."""
-    return [
-        (
-            each.problem,
-            [
-                test.arguments
-                for test, value in zip(each.usable, values, strict=True)
-                if test.relation and not value.failure
-            ],
-        )
-        for each, values in zip(suites, answers, strict=True)
-    ]
+    asked = []
+    for each, values in zip(suites, answers, strict=True):
+        pairs = zip(each.usable, values, strict=True)
+        asked.append((each.problem, [test.arguments for test, value in pairs if test.relation and not value.failure]))
+    return asked
 
 
 def _validated_suite(

@@ -314,6 +314,11 @@ def _bytes_of(base: Any, value: Any) -> Any:
     return base.tobytes(value)
 
 
+def _as_dict(base: Any, value: Any) -> Any:
+    read = dict.__getitem__ if issubclass(base, dict) else base.__getitem__
+    return {key: read(value, key) for key in base.__iter__(value)}
+
+
 def _data(base: Any, value: Any) -> Any:
     return object.__getattribute__(value, "__dict__")["data"]
 
@@ -358,17 +363,9 @@ _AS_PLAIN: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
     ("collections", "UserDict", _data),
     ("collections", "UserList", _data),
     ("collections", "UserString", _data),
-    (
-        "collections",
-        "ChainMap",
-        lambda base, value: {key: base.__getitem__(value, key) for key in base.__iter__(value)},
-    ),
+    ("collections", "ChainMap", _as_dict),
     ("types", "MappingProxyType", lambda base, value: dict(value)),
-    (
-        "sortedcontainers",
-        "SortedDict",
-        lambda base, value: {key: dict.__getitem__(value, key) for key in base.__iter__(value)},
-    ),
+    ("sortedcontainers", "SortedDict", _as_dict),
     ("builtins", "memoryview", _bytes_of),
     ("numpy", "generic", _scalar),
     ("sympy", "Rational", _rational),

@@ -41,6 +41,7 @@ from codea1_env.judging.relations.tree_values import (
 from codea1_env.problems.tolerances import EXACT
 from codea1_env.reading.kinds.nodes import exact_in, items_in, kind_of, moment_in, moment_node, parts_of, plain_form
 from codea1_env.reading.literals import Tree, tree_source
+from codea1_env.reading.wide.questions import OBJECT
 
 MOST_TEXT = 400
 """Characters of a text that is read as a number; decimal places of `round`."""
@@ -286,25 +287,60 @@ def _as_dict(tree: Any) -> Tree:
     return {"d": [[field, item] for field, item in dict(zip(fields, items, strict=True)).items()]}
 
 
-def _fields(tree: Any, name: str, named: list[str]) -> Any:
-    """What an object of the class is made from, or a namedtuple, what stands under `named` behind the rest; of a list
-    or tuple of such, of each."""
-    if type(tree) is list:
-        return [_fields(each, name, named) for each in tree]
+def _as_stated(tree: Any, stated: Any) -> Any:
+    """The value with objects in it as those that are stated in their places, where their class has that name."""
+    if OBJECT in json.dumps(tree):
+        raise ValueError("what stands for an object is a value's own")
+    return _alike(tree, stated)
+
+
+def _alike(tree: Any, stated: Any) -> Any:
+    kind, parts = tagged(stated) if type(stated) is dict else ("", stated)
+    if kind == "t" and parts[:1] == [OBJECT]:
+        return _object_alike(tree, *parts[1:])
+    items = plain_form(tree)
+    items = items.get(kind) if type(items) is dict else items
+    if kind not in ("", "t", "d") or type(items) is not list or type(parts) is not list:
+        return tree
+    if kind == "d":
+        asked = {member_text(key): value for key, value in parts}
+        return {"d": [[key, _alike(value, asked.get(member_text(key)))] for key, value in items]}
+    found = [_alike(item, part) for item, part in zip(items, parts, strict=False)] + items[len(parts) :]
+    return {"t": found} if kind else found
+
+
+def _object_alike(tree: Any, name: str, by_place: Any, by_name: Any) -> Any:
+    """What is not stated must be what the class gives by itself. What equals nothing that is stated is empty."""
+    made_from = _made_from(tree, name)
+    if made_from is None:
+        return {"t": []}
+    found, usual = made_from
+    given = dict(zip(found, by_place["t"], strict=False)) | dict(by_name["d"])
+    count = len(by_place["t"])
+    are_fields = {*given} <= {*found} and len(given) == count + len(by_name["d"])
+    is_usual = [
+        field in usual and same_tree(found[field], usual[field], EXACT) for field in found if field not in given
+    ]
+    if not (are_fields and all(is_usual)):
+        return {"t": []}
+    made = [[field, _alike(found[field], part)] for field, part in given.items()]
+    return {"t": [OBJECT, name, {"t": [part for _, part in made[:count]]}, {"d": made[count:]}]}
+
+
+def _made_from(tree: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """What an object of the class is made from, or a namedtuple, and what of it the class gives by itself."""
     if kind_of(tree) == "namedtuple":
         _, fields, items = parts_of(tree)
-        found = dict(zip(fields, items, strict=True))
-    elif "t" in tree:
-        return {"t": [_fields(each, name, named) for each in tree["t"]]}
-    elif tree["v"][:2] == ["object", name]:
-        attributes = dict(attributes_of(tree))
-        found = {field.removeprefix("_"): attributes[field] for field in attributes["__match_args__"]["t"]}
-    else:
-        raise ValueError("another class")
-    by_place = [*found][: len(found) - len(named)]
-    if {*found} != {*by_place, *named}:
-        raise ValueError("other fields")
-    return {"t": [found[field] for field in (*by_place, *named)]}
+        return dict(zip(fields, items, strict=True)), {}
+    if type(tree) is not dict or tree.get("v", [])[:2] != ["object", name]:
+        return None
+    attributes = dict(attributes_of(tree))
+    if "__match_args__" not in attributes:
+        return None
+    made_from = [(field, attributes[field]) for field in attributes["__match_args__"]["t"]]
+    usual = attributes.get("__defaults__", {"d": []})["d"]
+    found, by_itself = ({name.removeprefix("_"): value for name, value in pairs} for pairs in (made_from, usual))
+    return found, by_itself
 
 
 def _agreed(tree: Any) -> Any:
@@ -403,7 +439,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "bytes": _bytes,
     "most_common": _most_common,
     "_asdict": _as_dict,
-    "fields": _fields,
+    "as_stated": _as_stated,
     "agreed": _agreed,
     **{kind.__name__: _is(kind) for kind in (math.isnan, math.isinf, math.isfinite)},
     "dict": _dict,

@@ -27,6 +27,8 @@ from codea1_env.sandbox.inside.scope import CODE_BUILTINS, PURE, SHORT
 
 IT = "it"
 """What a question calls the object that it is about."""
+OBJECT = "__object__"
+"""The first item of what stands for an object that is stated."""
 MAX_NODES = 400
 """Of one question."""
 _WAITING = "asyncio.run"
@@ -98,20 +100,25 @@ def member(node: ast.AST) -> str:
     return ""
 
 
-def record(node: ast.expr) -> tuple[str, list[str], ast.expr] | None:
-    """Of an object of a class of the program as it is stated, `Point(1, y=2)`, `Color.RED`, or of a list or tuple of
-    such: the class, the names of keywords, and what it is made from, by place and then by name."""
+def stated(node: ast.expr) -> ast.expr:
+    """What is stated, with data in the place of every object of a class of the program, `Point(1, y=2)`, `Color.RED`:
+    (OBJECT, its class, what it is made from by place, and by name). Itself where it has none."""
     match node:
-        case ast.List(elts=[_, *_] as parts) | ast.Tuple(elts=[_, *_] as parts):
-            made = [each for each in map(record, parts) if each is not None]
-            if len(made) == len(parts) and all(each[:2] == made[0][:2] for each in made):
-                return *made[0][:2], type(node)([each[2] for each in made], ast.Load())
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            made = [stated(part) for part in parts]
+            return type(node)(made, ast.Load()) if made != parts else node
+        case ast.Dict(values=parts):
+            made = [stated(part) for part in parts]
+            return ast.Dict(node.keys, made) if made != parts else node
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords) if _is_of_program(name):
-            names = [str(keyword.arg) for keyword in keywords]
-            return name, names, ast.Tuple([*args, *(keyword.value for keyword in keywords)], ast.Load())
+            names: list[ast.expr | None] = [ast.Constant(keyword.arg) for keyword in keywords]
+            by_name = ast.Dict(names, [stated(keyword.value) for keyword in keywords])
+            by_place = [stated(part) for part in args]
         case ast.Attribute(value=ast.Name(id=name)) if member(node):
-            return name, [], ast.Tuple([ast.Constant(member(node))], ast.Load())
-    return None
+            by_place, by_name = [ast.Constant(member(node))], ast.Dict([], [])
+        case _:
+            return node
+    return ast.Tuple([ast.Constant(OBJECT), ast.Constant(name), ast.Tuple(by_place, ast.Load()), by_name], ast.Load())
 
 
 def is_of_member(node: ast.expr, entry_point: str) -> bool:

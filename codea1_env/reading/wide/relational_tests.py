@@ -430,14 +430,16 @@ class _Terms:
             if isinstance(other, ast.Call) and called_name(other.func) == "approx" and name in ("eq", "ne"):
                 near = self._approximately(one, other, room)
                 return near if name == "eq" else Relation("not", (near,))
+        if name == "in" and left in self._mentioning and questions.stated(right) is not right:
+            return Relation("or", tuple(self._pair("eq", left, each, room) for each in _parts(right)))
         for one, other in ((left, right), (right, left)):
-            may_be = name in ("eq", "ne") or (name == "in" and isinstance(other, ast.List | ast.Tuple))
-            stated = questions.record(other) if may_be and one in self._mentioning else None
-            if stated is not None:
+            is_stated = name in ("eq", "ne") and one in self._mentioning
+            stated = questions.stated(other) if is_stated else other
+            if stated is not other:
                 is_new = other in self._mentioning and name == "eq"
                 value = self._equal_object(one, other) if is_new else self.of(one, room)
-                texts = [self._text(repr(part)) for part in stated[:2]]
-                return Relation(name, (Relation("fields", (value, *texts)), self._constant(stated[2])))
+                constant = self._constant(stated)
+                return Relation(name, (Relation("as_stated", (value, constant)), constant))
         if name in ("is", "isnot") and _is_singleton(left) and not _is_singleton(right):
             left, right = right, left
         if name in ("is", "isnot") and not _is_singleton(right):
@@ -499,6 +501,13 @@ class _Terms:
 
 _BY_LABEL = {"loc": True, "at": True, "iloc": False, "iat": False}
 """Of tables of pandas: whether what stands in the brackets is labels, or places."""
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    """What one of a list or a tuple may be. Raises Rejected for another container."""
+    if not isinstance(node, ast.List | ast.Tuple):
+        raise Rejected(Reason.OPERATOR)
+    return node.elts
 
 
 def _is_singleton(node: ast.expr) -> bool:

@@ -142,7 +142,8 @@ class Reading:
         is_written = _defines(bases, "__str__") or _defines(bases, "__repr__")
         asked += [("__str__", lambda: str(value))] if is_written else []
         asked += [(name, lambda: True) for name in _HOOKS if _defines(bases, name)]
-        asked += [("__match_args__", lambda: made)] if made is not None else []
+        if made is not None:
+            asked += [("__match_args__", lambda: made), ("__defaults__", lambda: _usual(bases))]
         for name, ask in asked:
             self.take(16 + len(name))
             try:
@@ -170,6 +171,16 @@ def _made_from(value: Any, bases: tuple[type, ...]) -> tuple[str, ...]:
     if {*found} != held:
         raise Opaque
     return found
+
+
+def _usual(bases: tuple[type, ...]) -> dict[str, Any]:
+    """What a class gives its parameters by itself, as far as its text says it."""
+    init = next(vars(base)["__init__"] for base in bases if "__init__" in vars(base))
+    names = init.__code__.co_varnames[: init.__code__.co_argcount]
+    given = dict(zip(names[::-1], (init.__defaults__ or ())[::-1], strict=False)) | (init.__kwdefaults__ or {})
+    fields = [each for base in bases for each in vars(base).get("__dataclass_fields__", {}).values()]
+    made = {field.name: field.default_factory() for field in fields if callable(field.default_factory)}
+    return {name: made.get(name, value) for name, value in given.items()}
 
 
 def _is_member(bases: tuple[type, ...]) -> bool:

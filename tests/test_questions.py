@@ -396,6 +396,53 @@ def test_what_is_no_such_object_is_a_wrong_claim(arena: Arena, line: str) -> Non
     assert verdicts(arena, f"{line}\n", RECORDS, RECORDS) == ["wrong_relation"]
 
 
+MONEY = """
+from collections import namedtuple
+from dataclasses import dataclass, field
+@dataclass
+class Money:
+    amount: int
+    unit: str = "EUR"
+    notes: list = field(default_factory=list)
+Two = namedtuple("Two", "a b")
+def f(x):
+    return MADE
+"""
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "{'a': [Money(x, 'USD')]}",
+        "{'a': [Money(x, notes=[1])]}",
+        "{'a': [Money(x + 1)]}",
+        "{'a': [Two(x, 'EUR')]}",
+        "{'a': [('__object__', 'Money', (x,), {})]}",
+        "{'a': Two(('__object__', 'Money', (x,), {}), 0)[:1]}",
+        "{'a': [Money(x), Money(x)]}",
+        "{'b': [Money(x)]}",
+        "{}",
+        "[Money(x)]",
+        "Money(x)",
+        "None",
+    ],
+)
+def test_an_object_within_a_value_is_the_stated_one_or_none(arena: Arena, made: str) -> None:
+    right, wrong = MONEY.replace("MADE", "{'a': [Money(x)]}"), MONEY.replace("MADE", made)
+    for stated in ("Money(3)", "Money(3, 'EUR')", "Money(amount=3, notes=[])"):
+        suite = f"assert f(3) == {{'a': [{stated}]}}\n"
+        assert verdicts(arena, suite, right, right) == ["pass"]
+        assert verdicts(arena, suite, wrong, right) == ["fail"]
+
+
+def test_one_of_several_may_be_an_object_and_another_none(arena: Arena) -> None:
+    programs = {made: MONEY.replace("MADE", made) for made in ("Money(x)", "None", "Money(x, 'USD')", "(x,)")}
+    suite = "assert f(3) in (Money(3), None)\n"
+    assert [verdicts(arena, suite, each, programs["Money(x)"]) for each in programs.values()] == [
+        ["pass"], ["pass"], ["fail"], ["fail"]
+    ]  # fmt: skip
+
+
 def test_that_objects_differ_says_little(arena: Arena) -> None:
     assert verdicts(arena, "assert f('item', 3) != Item('a', 4)\n", RECORDS, RECORDS) == ["vacuous"]
     assert verdicts(arena, "assert Vec(1) != Vec(2)\n", VEC, VEC, "Vec") == ["vacuous"]

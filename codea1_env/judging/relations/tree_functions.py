@@ -298,8 +298,8 @@ def _alike(tree: Any, stated: Any) -> Any:
     kind, parts = tagged(stated) if type(stated) is dict else ("", stated)
     if kind == "t" and parts[:1] == [OBJECT]:
         return _object_alike(tree, *parts[1:])
-    items = plain_form(tree)
-    items = items.get(kind) if type(items) is dict else items
+    plain = plain_form(tree)
+    items = plain.get(kind) if type(plain) is dict else plain if not kind else None
     if kind not in ("", "t", "d") or type(items) is not list or type(parts) is not list:
         return tree
     if kind == "d":
@@ -329,7 +329,7 @@ def _object_alike(tree: Any, name: str, by_place: Any, by_name: Any) -> Any:
 
 def _made_from(tree: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """What an object of the class is made from, or a namedtuple, and what of it the class gives by itself."""
-    if kind_of(tree) == "namedtuple":
+    if kind_of(tree) == "namedtuple" and parts_of(tree)[0] == name:
         _, fields, items = parts_of(tree)
         return dict(zip(fields, items, strict=True)), {}
     if type(tree) is not dict or tree.get("v", [])[:2] != ["object", name]:

@@ -174,6 +174,9 @@ MORE_SUITES: Mapping[str, Growing] = {
         + "\n".join(f"@pytest.fixture\ndef a{n}(a{n - 1}, a0): return a{n - 1}" for n in range(1, size // 40))
         + f"\ndef test(a{size // 40 - 1}): assert f(1) == 1"
     ),
+    "objects in a call": lambda size: (
+        repeated("a{} = f({})")(size // 2) + f"\ng({repeated('a{}(1)', ', ')(size // 2)})\nassert a00001(1) == 1"
+    ),
     "parameters": lambda size: f"def g({repeated('a{}=1', ',')(size // 2)}): pass\n" + repeated("g()")(size // 2),
     "parameters not given": lambda size: (
         f"def g({repeated('a{}', ',')(size // 2)}): pass\n" + repeated("g(k=1)")(size // 2)
@@ -267,6 +270,11 @@ ANSWERS: Mapping[str, Growing] = {
     "marks of items": lambda size: "1. " * (size // 3) + "assert f(1) == 1",
     "helpers in blocks": lambda size: (
         repeated("```python\ndef g{}(x): return h{}\n```")(size) + "\n```python\ndef f(x): return g00001(x)\n```"
+    ),
+    "classes of one base": lambda size: (
+        f"def g(x): return {repeated('a{}', ',')(size // 2)}\n"
+        + repeated("@g\ndef h{}(): pass")(size // 2)
+        + "\ndef f(x): return a00001"
     ),
     "names of modules": lambda size: "import a" + ".a" * (size // 4) + "\nassert a" + ".a" * (size // 4) + ".f(1) == 1",
     "modules": repeated("import a{}.b\nassert a{}.b.f(1) == 1"),

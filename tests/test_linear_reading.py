@@ -110,6 +110,14 @@ HEAVY = {
     "if in rows": "for i in range(64):\n if x:\n  " + "a;" * 100_000 + "a\n",
     "defaults": f"def g({repeated('a{}=1', ',')(20_000)}): pass\n" + "g()\n" * 9000,
     "exceptions": f"for i in range(64):\n with pytest.raises(({'Exception,' * 9000})): f(1)\n",
+    "fixtures of two": "\n".join(
+        f"@pytest.fixture\ndef {name}{n}(a{n + 1}, b{n + 1}): return 1" for n in range(40) for name in "ab"
+    )
+    + "\ndef test_a(a0): assert f(a0) == 1\n",
+    "fixtures of one": "\n".join(f"@pytest.fixture\ndef a{n}(a{n + 1}): return 1" for n in range(900))
+    + "\ndef test_a(a0): assert f(a0) == 1\n",
+    "helpers of one": "\n".join(f"def g{n}():\n a = g{n + 1}()\n return a" for n in range(900))
+    + "\nassert f(g0()) == 1\n",
     "members": "for i in range(64):\n for j in range(64):\n  class T:\n" + "   def g(self): pass\n" * 5000,
     "conditions": "for i in range(64):\n for j in range(64):\n  if x == [" + "1," * 50_000 + "]: pass\n",
     "names": " = ".join(f"a{n}" for n in range(20_000)) + " = 1\n" + "def test_a(): pass\n" * 6000,

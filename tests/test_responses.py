@@ -699,3 +699,8 @@ def test_of_an_answer_without_fences_blocks_that_fill_a_table_are_kept() -> None
 def test_tests_that_a_model_thought_of_are_none() -> None:
     thought = "<think>Perhaps\n```python\nassert f(0) == 0\n```\n</think>\n```python\nassert f(1) == 1\n```"
     assert calls(read_suite(thought, "f")) == ["f(1)"]
+
+
+def test_what_a_decorator_uses_is_taken_from_an_earlier_block() -> None:
+    blocks = ["table = []\n", "def kept(g):\n    table.append(g)\n    return g\n@kept\ndef f(x): return len(table)\n"]
+    assert program("and\n".join(f"```python\n{block}```\n" for block in blocks)).startswith(blocks[0])

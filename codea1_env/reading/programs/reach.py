@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from symtable import SymbolTable
 
 from codea1_env.reading.inlining import CHANGING
@@ -35,6 +36,8 @@ class Piece:
     """Names that have another value behind it: bound, or changed in place."""
     needs: frozenset[str]
     """Names of the module that it, or what it defines, uses."""
+    tells: frozenset[str]
+    """Names of its bases and decorators, to which it may tell of itself what it defines."""
 
 
 def pieces_of(source: str) -> list[Piece]:
@@ -47,23 +50,7 @@ def pieces_of(source: str) -> list[Piece]:
         start, end = end, end_line(node)
         is_shared = node.lineno <= start or (place + 1 < len(body) and body[place + 1].lineno == end)
         pieces.append(_piece(exact.of(node) if is_shared else "\n".join(lines[start:end]), node))
-    return _with_registered(pieces)
-
-
-def _with_registered(pieces: list[Piece]) -> list[Piece]:
-    """A class may tell its base of itself, and a decorator its table: what is defined so counts as a change of the
-    base, of the decorator and of what that uses, where the program defines these."""
-    defined = {piece.node.name: piece for piece in pieces if isinstance(piece.node, _DEFINITIONS)}
-
-    def told(node: ast.stmt) -> list[Piece]:
-        asked = [*getattr(node, "bases", ()), *getattr(node, "decorator_list", ())]
-        return [defined[name] for name in names_in(*asked) if name in defined]
-
-    def changed(piece: Piece) -> Piece:
-        names = [{each.node.name, *each.needs} for each in told(piece.node)]  # type: ignore[attr-defined]
-        return replace(piece, binds=piece.binds.union(*names)) if names else piece
-
-    return [*map(changed, pieces)]
+    return pieces
 
 
 def _piece(text: str, node: ast.stmt) -> Piece:
@@ -75,20 +62,29 @@ def _piece(text: str, node: ast.stmt) -> Piece:
     if isinstance(node, ast.For):  # a loop has its own
         used -= {*names_in(node.target)}
     changed = () if isinstance(node, _DEFINITIONS) else _changed(node)
-    return Piece(
-        text, node, frozenset((*bound, *changed, *(name for name, is_bound in inner if is_bound))), frozenset(used)
-    )
+    binds = frozenset((*bound, *changed, *(name for name, is_bound in inner if is_bound)))
+    asked = [*getattr(node, "bases", ()), *getattr(node, "decorator_list", ())]
+    tells = frozenset(names_in(*asked))
+    return Piece(text, node, binds, frozenset(used), tells)
 
 
 def needed_by(pieces: Sequence[Piece], names: Collection[str]) -> list[Piece]:
-    """Those pieces, in order, that bind the names or change them, and all that these need in turn."""
-    binders: dict[str, list[Piece]] = {}
+    """Those pieces, in order, that bind the names or change them, and all that these need in turn. What tells a base or
+    a decorator of itself changes that, and what that uses, where the pieces define these."""
+    binders, told, telling = (defaultdict[str, list[Piece]](list) for _ in range(3))
     for piece in pieces:
         for name in piece.binds:
-            binders.setdefault(name, []).append(piece)
+            binders[name].append(piece)
+        for name in piece.tells:
+            telling[name].append(piece)
+    for name, piece in {each.node.name: each for each in pieces if isinstance(each.node, _DEFINITIONS)}.items():
+        for used in {name, *piece.needs} if name in telling else ():
+            told[used].append(piece)
     waiting, wanted, kept = list(names), set(names), set[Piece]()
     while waiting:
-        for piece in binders.get(waiting.pop(), ()):
+        name = waiting.pop()
+        tellers = [each for piece in told.pop(name, ()) for each in telling.pop(piece.node.name, ())]  # type: ignore[attr-defined]
+        for piece in (*binders[name], *tellers):
             if piece not in kept:
                 kept.add(piece)
                 fresh = piece.needs - wanted

@@ -28,6 +28,10 @@ from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide.displays import Rows, table
 from codea1_env.reading.wide.statements import Statements
 
+MAX_LEVELS = 12
+"""Of functions or fixtures that ask for each other, and blocks inside blocks."""
+_VISIT = 8
+"""Steps of a parameter that may be a fixture."""
 _PARAM = "param"
 """What a fixture calls the parameter of its `request`."""
 _OPTIONS = frozenset(("autouse", "ids", "name", "params", "scope"))
@@ -54,6 +58,7 @@ class Fixtures:
     inlined: Callable[[ast.expr], ast.expr]
     """Puts names in place; raises Rejected."""
     _known: dict[str, _Fixture] = field(default_factory=dict, init=False)
+    _level: int = field(default=0, init=False)
 
     def add(self, node: ast.FunctionDef, source: SourceText) -> None:
         """Know a function as a fixture, if it is one that says no more than is known here."""
@@ -86,12 +91,14 @@ class Fixtures:
 
     def _values(self, name: str) -> list[ast.expr] | None:
         """What a fixture gives, one by one; None for what is no fixture, or one that is not plain to see."""
+        self.statements.steps.take(_VISIT)
         fixture = self._known.get(name)
-        if fixture is None or fixture.is_open:
+        if fixture is None or fixture.is_open or self._level >= MAX_LEVELS:
             return None
         given = fixture.node.args
         needed = [each.arg for each in (*given.posonlyargs, *given.args) if each.arg not in ("self", "request")]
         fixture.is_open = True
+        self._level += 1
         try:
             rows = self.rows(needed).rows
             is_known = all(set(needed) <= set(each) for each in rows)
@@ -100,6 +107,7 @@ class Fixtures:
             return None
         finally:
             fixture.is_open = False
+            self._level -= 1
 
     def _given(self, fixture: _Fixture, needed: Row) -> Iterator[ast.expr]:
         """Raises Rejected."""

@@ -85,8 +85,7 @@ class Objects:
         counts = Counter(self._named(expression))
         several = [name for name, count in counts.items() if count > 1 and self._is_object(name)]
         for name in several:
-            self._steps.take(sum(counts.values()))
-            parts = list(_outermost(expression, name))
+            parts = list(self._outermost(expression, name))
             called = [any(self._is_call(each, name) for each in _spine(part)) for part in parts]
             if not any(called) or len(parts) < 2:
                 continue
@@ -171,7 +170,8 @@ class Objects:
         return None if isinstance(known, ast.Name) and known.id == name else known
 
     def _called(self, name: str, expression: ast.expr) -> None:
-        calls = [node for node in _outermost(expression, name) if any(isinstance(e, ast.Call) for e in _spine(node))]
+        parts = self._outermost(expression, name)
+        calls = [node for node in parts if any(isinstance(each, ast.Call) for each in _spine(node))]
         if not calls:
             return
         unsure = any(
@@ -184,6 +184,15 @@ class Objects:
             after = None
         self._steps.take(questions.MAX_NODES)
         self._names.bind([(name, after or ast.Name("__unknown__", ast.Load()))], is_inlined=True)
+
+    def _outermost(self, node: ast.AST, name: str) -> Iterator[ast.expr]:
+        """The largest expressions that begin with a name and go on with methods and attributes."""
+        self._steps.take()
+        if isinstance(node, ast.expr) and _name_of([*_spine(node)][-1]) == name:
+            yield node
+            return
+        for child in ast.iter_child_nodes(node):
+            yield from self._outermost(child, name)
 
     def _given(self, expression: ast.expr) -> None:
         """Take the arguments of a call of the entry point that is evaluated for sure, and no more of it."""
@@ -257,15 +266,6 @@ def _spine(node: ast.expr) -> Iterator[ast.expr]:
             node = node.value
         else:
             return
-
-
-def _outermost(node: ast.AST, name: str) -> Iterator[ast.expr]:
-    """The largest expressions that begin with a name and go on with methods and attributes."""
-    if isinstance(node, ast.expr) and _name_of([*_spine(node)][-1]) == name:
-        yield node
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _outermost(child, name)
 
 
 def _evaluated(node: ast.expr) -> Iterator[ast.expr]:

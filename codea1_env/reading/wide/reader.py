@@ -35,7 +35,7 @@ from codea1_env.reading.wide.assertion_methods import condition_of
 from codea1_env.reading.wide.displays import Simplified, is_simpler, table
 from codea1_env.reading.wide.exceptions import RAISING, Said, TryStatement, condition_of_exception, said_of, tried
 from codea1_env.reading.wide.expanding import Expanded, bound_in, parts
-from codea1_env.reading.wide.fixtures import Fixtures, is_fixture, name_of, rows_of, with_setup
+from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, is_fixture, name_of, rows_of, with_setup
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, HOMES, IMPORTED, read_condition
@@ -44,8 +44,6 @@ from codea1_env.sandbox.inside.scope import SHORT
 
 MAX_TESTS = 256
 """Tests that are read of one suite."""
-_MAX_LEVELS = 12
-"""Of functions that call each other and blocks inside blocks."""
 CANDIDATE = "candidate"
 """What a check calls the program."""
 _IS_CHECK = re.compile(rf"def\s+\w+\s*\(\s*{CANDIDATE}\s*\)")
@@ -175,7 +173,7 @@ class WideReader:
     def _body(self, body: Sequence[ast.stmt], source: SourceText) -> str:
         """The statements of a module, a function or a block, in their order, as long as it is known that they run. One
         of LEAVES: what else may not."""
-        if self._level >= _MAX_LEVELS:
+        if self._level >= MAX_LEVELS:
             self.unread[Ignored.BLOCK] += 1
             return ""
         self._level += 1
@@ -425,11 +423,14 @@ class WideReader:
     def _value_of(self, body: Sequence[ast.stmt], source: SourceText) -> ast.expr:
         """What a function gives at its end, names in place; the asserts in it are read where it is called for them.
         Raises Rejected where it may end elsewhere."""
-        unread = self.unread.copy()
+        if self._level >= MAX_LEVELS:
+            raise Rejected(Reason.TOO_DEEP)
+        unread, level = self.unread.copy(), self._level
+        self._level += 1
         try:
             return self._given_by(body, source)
         finally:
-            self.unread = unread
+            self.unread, self._level = unread, level
 
     def _given_by(self, body: Sequence[ast.stmt], source: SourceText) -> ast.expr:
         for statement in body:

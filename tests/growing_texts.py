@@ -174,9 +174,6 @@ MORE_SUITES: Mapping[str, Growing] = {
         + "\n".join(f"@pytest.fixture\ndef a{n}(a{n - 1}, a0): return a{n - 1}" for n in range(1, size // 40))
         + f"\ndef test(a{size // 40 - 1}): assert f(1) == 1"
     ),
-    "objects in a call": lambda size: (
-        repeated("a{} = f({})")(size // 2) + f"\ng({repeated('a{}(1)', ', ')(size // 2)})\nassert a00001(1) == 1"
-    ),
     "parameters": lambda size: f"def g({repeated('a{}=1', ',')(size // 2)}): pass\n" + repeated("g()")(size // 2),
     "parameters not given": lambda size: (
         f"def g({repeated('a{}', ',')(size // 2)}): pass\n" + repeated("g(k=1)")(size // 2)
@@ -271,7 +268,7 @@ ANSWERS: Mapping[str, Growing] = {
     "helpers in blocks": lambda size: (
         repeated("```python\ndef g{}(x): return h{}\n```")(size) + "\n```python\ndef f(x): return g00001(x)\n```"
     ),
-    "classes of one base": lambda size: (
+    "one decorator": lambda size: (
         f"def g(x): return {repeated('a{}', ',')(size // 2)}\n"
         + repeated("@g\ndef h{}(): pass")(size // 2)
         + "\ndef f(x): return a00001"

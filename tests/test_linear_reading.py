@@ -87,6 +87,21 @@ def test_a_name_that_one_call_has_often_is_twice_the_work() -> None:
     require_linear(reads, 2400)
 
 
+def test_many_objects_in_one_call_take_no_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "MAX_STEPS", 1 << 16)
+    objects = [f"a{n}" for n in range(600)]
+    suite = "".join(f"{name} = S()\n" for name in objects) + f"assert a1.x == 1\ng({', '.join(objects)})\n"
+    assert steps_of(lambda: read_suite(CountedText(suite), "S", fidelity="wide")) < 64 * steps.MAX_STEPS
+
+
+def test_definitions_that_tell_one_decorator_of_themselves_are_twice_the_work() -> None:
+    def reads(size: int) -> Callable[[], object]:
+        text = CountedText(ANSWERS["one decorator"](size))
+        return lambda: read_program(text, "f", trim=True)
+
+    require_linear(reads, 3000)
+
+
 @pytest.mark.parametrize("name", ANSWERS)
 def test_twice_the_answer_is_twice_the_work(name: str) -> None:
     def reads(size: int) -> Callable[[], object]:

@@ -471,3 +471,10 @@ def test_a_function_of_the_suites_own_hides_pythons(fidelity: Fidelity) -> None:
 )
 def test_a_test_is_read_as_python_means_it_or_not_at_all(code: str, claims: list[str]) -> None:
     assert said(code) == claims
+
+
+@pytest.mark.parametrize(
+    ("value", "statement"), [("[" * 60 + "]" * 60, "x.assert_any(1)"), ("'x'", "assert (x := f(1)) == 2")]
+)
+def test_what_a_name_stands_for_ends_no_reading(value: str, statement: str) -> None:
+    assert read(f"x = {value}\n{statement}\nassert f(3) == 4\n").tests[-1].call == "f(3)"

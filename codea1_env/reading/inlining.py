@@ -361,7 +361,8 @@ class _Copy:
             return node
         self._count(1, level)
         if type(node) is ast.Name:
-            known = None if node.id in hidden else self._remembered.get(node.id)
+            is_hidden = node.id in hidden or type(node.ctx) is not ast.Load  # `x` of `x := 1` is no value
+            known = None if is_hidden else self._remembered.get(node.id)
             return node if known is None or known.attributes is not None else self._known(known, level)
         if type(node) is ast.Attribute and (known := self._attribute(node, hidden)) is not None:
             return self._known(known, level)

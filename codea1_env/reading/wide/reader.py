@@ -295,7 +295,8 @@ class WideReader:
                 return
             condition = condition_of(call) if isinstance(call.func, ast.Attribute) else None
             if "assert" in name_of(call.func) and condition is None:
-                condition = call if known_name(self._names.inlined(call.func)) in ASSERTING else None
+                with contextlib.suppress(Rejected):
+                    condition = call if known_name(self._names.inlined(call.func)) in ASSERTING else None
             if condition is not None:
                 self._condition(condition, source.of(statement))
                 return

@@ -561,6 +561,50 @@ def test_a_tester_is_paid_for_an_exception_that_somebody_describes(
     assert {test.verdict for test in tests if test.status is Status.KEPT} <= {Verdict.ERROR}
 
 
+SHELF = """class Shelf:
+    def __init__(self, books):
+        self.books = books
+    def find(self, title):
+        raise KeyError(title)
+    def sort(self, key):
+        raise TypeError(key)
+class Book:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        SHELF.partition("class Book")[0],
+        SHELF.replace("class Shelf", "class _Shelf") + "def Shelf(books):\n    return _Shelf(books)\n",
+        SHELF.replace("raise KeyError(title)", "return Told()").replace("raise TypeError(key)", "return 1")
+        + "class M(type):\n    def __getattribute__(cls, name):\n        raise KeyError\nclass Told(metaclass=M): pass\n",
+    ],
+)
+def test_what_is_around_a_call_raises_nothing_that_a_test_expects(program: str, sandbox: LocalSandbox) -> None:
+    """A name that is not there is a NameError, and what a function makes or a look at a value raises is none."""
+    suite = "with pytest.raises(KeyError):\n    Shelf([Book()]).find('a')\n"
+    suite += "with pytest.raises(TypeError):\n    Shelf([Book()]).sort(1)\n"
+    problem = Problem("shelf", "Q", "Shelf", SHELF)
+    (score,) = Arena(sandbox, WIDE).play([Match(problem, (SHELF, program), ((suite,), (suite,)))])
+    right, wrong = ([test.verdict for test in row[0].duel.tests] for row in score.suites)
+    assert right == [Verdict.PASS, Verdict.PASS]
+    assert Verdict.PASS not in wrong
+
+
+@pytest.mark.parametrize("text", ["'x' * 5000", "Own()"])
+def test_an_exception_without_a_short_text_is_one_of_its_type(text: str, sandbox: LocalSandbox) -> None:
+    own = "class Own:\n    def __str__(self):\n        raise KeyError\n"
+    suite = (
+        "with pytest.raises(ValueError):\n    root(-1)\nwith pytest.raises(ValueError, match='neg'):\n    root(-2)\n"
+    )
+    problem = dataclasses.replace(ROOTS, golden_tests=(), raises=())
+    program = own + ROOT.replace("f'{x} is negative'", text)
+    (score,) = Arena(sandbox, WIDE).play([Match(problem, (program,), ((suite,),))])
+    assert [test.verdict for test in score.suites[0][0].duel.tests] == [Verdict.PASS, Verdict.FAIL]
+
+
 def test_a_claim_about_what_comes_back_is_none_about_an_exception(sandbox: LocalSandbox) -> None:
     """Neither is a right program's exception a value, nor does a program that raises satisfy such a claim."""
     suite = "assert len(root(-1)) == 2\nassert root(-1)['raises'] == 'ValueError'\nassert root(4) != 3\n"

@@ -122,6 +122,11 @@ if __name__ == "__main__":
             "(raised(f(1), 'JSONDecodeError')['raises'] == 'JSONDecodeError') == True",
         ),
         ("with pytest.raises(errors().Own): f(1)", "<expects_exception>"),
+        ("E = KeyError; self.assertRaises(E, f, 1)", "(raised(f(1), 'KeyError')['raises'] == 'KeyError') == True"),
+        (
+            "for E in [KeyError]: self.assertRaises((E, Own), f, 1)",
+            "(raised(f(1), 'KeyError', 'Own')['raises'] in ['KeyError', 'Own']) == True",
+        ),
         ("with pytest.raises(KeyError): g(1)", "<not_entry_point>"),
         ("with self.subTest(1): self.assertEqual(f(1), 2)", "f(1) == 2"),
     ],
@@ -478,3 +483,14 @@ def test_a_test_is_read_as_python_means_it_or_not_at_all(code: str, claims: list
 )
 def test_what_a_name_stands_for_ends_no_reading(value: str, statement: str) -> None:
     assert read(f"x = {value}\n{statement}\nassert f(3) == 4\n").tests[-1].call == "f(3)"
+
+
+@pytest.mark.parametrize(
+    "claim",
+    ["{} == 'low'", "'low' in {}", "{}.upper() == 'LOW'", "repr({}) == 'low'", "sorted({}, key=len) == []", "{} is {}"],
+)
+def test_of_an_exception_nothing_but_its_text_is_known(claim: str) -> None:
+    caught = "with pytest.raises(KeyError) as e: f(1)\nassert " + claim.replace("{}", "e.value")
+    tried = "try: f(1)\nexcept KeyError as e:\n    assert " + claim.replace("{}", "e") + "\nelse: assert False"
+    for suite in (caught, tried):
+        assert [bool(test.reason) for test in read(suite).tests] == [False, True]

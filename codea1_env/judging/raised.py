@@ -28,7 +28,7 @@ class _Told(NamedTuple):
     kinds: list[str]
     """Names of its classes, its own first."""
     message: str | None
-    """None where the problem says that it does not count."""
+    """None where the problem says that it does not count, or the process tells none: it is long, or raises."""
 
     def among(self, names: Collection[str]) -> str:
         """The first of its classes that is among these; empty where none is."""
@@ -68,7 +68,7 @@ def _of(problem: Problem, said: bytes, *, is_error: bool) -> _Told | None:
     except (ValueError, RecursionError):  # programs can write what they like
         return None
     match tree:
-        case {"t": [[*kinds], str(message)]} if is_error:
+        case {"t": [[*kinds], str() | None as message]} if is_error:
             return _Told([kind for kind in kinds if isinstance(kind, str)], message)
         case {"d": [["raises", str(name)], *more]} if not is_error and problem.raises:
             kind = getattr(builtins, name, Exception)  # a class of the program's own derives from that

@@ -31,7 +31,7 @@ CHANGING = frozenset(
 """Methods that change their list, dict, set or deque."""
 _VIEWS = frozenset(("items", "keys", "values"))
 _LOOKING = CODE_BUILTINS - {"next"} | {"print"}
-_LOOKING |= {name.rpartition(".")[2] for names in LOOKED_NAMES.values() for name in names}
+_LOOKING |= {name.rpartition(".")[2] for names in LOOKED_NAMES.values() for name in names} - CHANGING
 """Functions and methods that change nothing that they are given."""
 _GIVEN = "()"
 """Stands for a method: the object is given to a function, or entered."""

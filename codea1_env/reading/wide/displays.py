@@ -112,14 +112,20 @@ def _number(value: int) -> ast.expr:
     return ast.UnaryOp(ast.USub(), ast.Constant(-value)) if value < 0 else ast.Constant(value)
 
 
+ITSELF = "__itself__"
+"""An attribute that stands for the exception which a call raises."""
+
+
 def is_simpler(node: ast.AST) -> bool:
     """Whether `Simplified` may change what this is a part of."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == ITSELF
     return isinstance(node, ast.Subscript | ast.Starred) or (isinstance(node, ast.keyword) and node.arg is None)
 
 
 class Simplified(ast.NodeTransformer):
-    """Takes elements out of displays (`[1, 2][0]`, `{"a": 1}["a"]`) and unpacks displays with one or two stars
-    among arguments.
+    """Takes elements out of displays (`[1, 2][0]`, `{"a": 1}["a"]`), unpacks displays with one or two stars among
+    arguments, and takes its message for the `str` of an exception.
 
     Changes the tree it is given.
     """
@@ -142,6 +148,11 @@ class Simplified(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        match node:
+            case ast.Call(func=ast.Name(id="str"), args=[ast.Attribute(value=raised, attr=attribute)]) if (
+                attribute == ITSELF
+            ):
+                return ast.Call(node.func, [ast.Subscript(raised, ast.Constant("message"), ast.Load())], [])
         if not any(map(is_simpler, (*node.args, *node.keywords))):
             return node
         arguments: list[ast.expr] = []

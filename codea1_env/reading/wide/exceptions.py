@@ -23,6 +23,7 @@ from typing import NamedTuple
 from codea1_env.reading.grammar import RAISED
 from codea1_env.reading.parsing import names_in
 from codea1_env.reading.pure_expressions import Reason, Rejected, known_name
+from codea1_env.reading.wide.displays import ITSELF
 
 RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
 """Functions, of unittest and of pytest, that say which exception must be raised."""
@@ -123,8 +124,8 @@ class Said(NamedTuple):
 
     kind: ast.expr
     """The condition that it is of its type."""
-    text: ast.expr
-    """The expression for its text."""
+    itself: ast.expr
+    """What stands for it, of which nothing is known but what `str` makes of it (`displays.Simplified`)."""
 
 
 def said_of(condition: ast.expr) -> Said:
@@ -134,7 +135,7 @@ def said_of(condition: ast.expr) -> Said:
         case ast.Compare(left=ast.Tuple(elts=[is_of, _]), comparators=[ast.List(elts=rows)]):  # with a pattern
             types = [row.elts[0] for row in rows if isinstance(row, ast.Tuple)]
             kind = ast.Compare(is_of, [ast.In()], [ast.List(types, ast.Load())])
-    return Said(kind, _part(kind.left.value, "message"))  # type: ignore[attr-defined]  # as it is made here
+    return Said(kind, ast.Attribute(kind.left.value, ITSELF, ast.Load()))  # type: ignore[attr-defined]  # as it is made here
 
 
 def _part(call: ast.expr, name: str) -> ast.expr:

@@ -569,7 +569,7 @@ class WideReader:
             self._names.forget(statement)
         called = statement.items[0].optional_vars
         if message is not None and isinstance(called, ast.Name):
-            self._names.bind_attributes(called.id, dict.fromkeys(("value", "exception"), message.text))
+            self._names.bind_attributes(called.id, dict.fromkeys(("value", "exception"), message.itself))
             self._objects.expect(called.id, message.kind)
         return "" if names & RAISING else self._statements.leaves(statement)
 
@@ -579,7 +579,7 @@ class WideReader:
         with self._objects.kept(self._objects.named_in(statement)):
             self._names.forget(statement)
         if caught.name and message is not None:
-            self._names.bind([(caught.name, message.text)], is_inlined=True)
+            self._names.bind([(caught.name, message.itself)], is_inlined=True)
             self._objects.expect(caught.name, message.kind)
         left = self._body(caught.then, source)
         if caught.name:
@@ -591,6 +591,8 @@ class WideReader:
         try:
             if not isinstance(expects, ast.Call):
                 raise Rejected(Reason.EXPECTS_EXCEPTION)
+            types = [self._inlined(each) for each in expects.args[:1]]
+            expects = ast.Call(expects.func, [*types, *expects.args[1:]], expects.keywords)
             body = None if body is None else self._objects.as_set(body)
             condition = condition_of_exception(expects, name_of(expects.func), body)
         except Rejected as error:

@@ -38,8 +38,8 @@ _HOOKS = ("__len__", "__bool__", "__next__")
 _TOLD = {("types", "SimpleNamespace"), ("uuid", "UUID"), ("pathlib", "PurePath")}
 """Classes of the standard library whose objects are told by their attributes and their text."""
 
-_mro: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
-_name: Callable[[type], str] = type.__dict__["__name__"].__get__
+classes_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
+name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
 _SECOND = 1_000_000  # microseconds
 
 
@@ -193,12 +193,12 @@ def further(value: Any, kind: type, reading: Reading) -> Any:
         if value is _class(module, name):
             return {"k": [name]}
     if kind is type or value is ... or value is NotImplemented:
-        name = "Ellipsis" if value is ... else "NotImplemented" if value is NotImplemented else _name(value)
+        name = "Ellipsis" if value is ... else "NotImplemented" if value is NotImplemented else name_of(value)
         return {"k": ["builtin", name]} if vars(builtins).get(name, _NONE) is value else None
     if kind in _VIEWS:
         name = _VIEWS[kind]
         return {"k": [name, reading.trees(value) if name == "keys" else reading.pairs(value)]}
-    bases = _mro(kind)
+    bases = classes_of(kind)
     for module, name, read in _KINDS:
         base = _class(module, name)
         if base in bases:
@@ -215,7 +215,7 @@ def further(value: Any, kind: type, reading: Reading) -> Any:
 
 def identity(value: Any, kind: type, reading: Reading) -> Any:
     """The tree of what equals nothing but itself. Raises Opaque for what is no data."""
-    bases = _mro(kind)
+    bases = classes_of(kind)
     if kind is _VALUES:
         return {"v": ["values", reading.trees(value)]}
     is_own = bool(kind.__flags__ & _HEAP_TYPE) and str(kind.__module__).partition(".")[0] not in _LIBRARIES
@@ -268,7 +268,7 @@ def _parts(base: Any, value: Any, reading: Reading) -> list[Any]:
 
 def _read_array(base: Any, value: Any, reading: Reading) -> list[Any]:
     """numpy's: its type, shape and items."""
-    if _class("numpy.ma", "MaskedArray") in _mro(type(value)):
+    if _class("numpy.ma", "MaskedArray") in classes_of(type(value)):
         raise Opaque
     plain = base.view(value, base)
     kind = plain.dtype.kind

@@ -579,7 +579,8 @@ class Book:
         SHELF.partition("class Book")[0],
         SHELF.replace("class Shelf", "class _Shelf") + "def Shelf(books):\n    return _Shelf(books)\n",
         SHELF.replace("raise KeyError(title)", "return Told()").replace("raise TypeError(key)", "return 1")
-        + "class M(type):\n    def __getattribute__(cls, name):\n        raise KeyError\nclass Told(metaclass=M): pass\n",
+        + "class M(type):\n    def __getattribute__(cls, name):\n        raise KeyError\n"
+        + "class Told(metaclass=M):\n    pass\n",
     ],
 )
 def test_what_is_around_a_call_raises_nothing_that_a_test_expects(program: str, sandbox: LocalSandbox) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -494,3 +495,25 @@ def test_of_an_exception_nothing_but_its_text_is_known(claim: str) -> None:
     tried = "try: f(1)\nexcept KeyError as e:\n    assert " + claim.replace("{}", "e") + "\nelse: assert False"
     for suite in (caught, tried):
         assert [bool(test.reason) for test in read(suite).tests] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "def g():\n    x.append(2)\ng()",
+        "def g():\n    global x\n    x = [5]\ng()",
+        "def g(x):\n    x = y\ndef h():\n    x.sort()\n    g(1)\nh()",
+        "def test_a():\n    x.append(2)",
+        "def g():\n    x.append(2)\n    return 1\ny = g()",
+        "@pytest.fixture\ndef a():\n    x.append(2)\n    return x\ndef test_a(a): pass",
+    ],
+)
+def test_what_a_function_does_to_a_name_of_the_module_is_seen_behind_it(change: str) -> None:
+    own = re.sub(r"\b(global )?x\b", r"z", change)
+    assert said(f"x = z = [1]\n{change}\nassert f(x) == 3\n")[-1] == "<forbidden_name>"
+    assert said(f"x = z = [1]\n{own}\nassert f(x) == 3\n")[-1] == "f([1]) == 3"
+
+
+@pytest.mark.parametrize("own", ["x = [2]\n    x.append(1)", "x = y\n    x = [3]", "import x", "for x in y(): pass"])
+def test_names_of_a_functions_own_are_no_others(own: str) -> None:
+    assert said(f"x = [1]\ndef test_a():\n    {own}\nassert f(x) == 3\n")[-1] == "f([1]) == 3"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -98,6 +98,12 @@ class _Scope:
     def remember(self, known: Iterable[tuple[str, _Remembered]]) -> None:
         self._own.update(known)
 
+    def leave(self, own: Collection[str]) -> None:
+        """Forget around it what has changed in it, but for names of its own."""
+        for name in self._own.keys() - own:
+            if self._around is not None:
+                self._around.forget(name)
+
 
 class SuiteNames:
     """What the names of one suite stand for at the current statement. Every method may raise TooMuch."""
@@ -174,18 +180,21 @@ class SuiteNames:
             self._remembered = outside
 
     @contextmanager
-    def function(self, *, is_nested: bool) -> Iterator[None]:
+    def function(self, own: Collection[str] | None = None, *, is_nested: bool) -> Iterator[None]:
         """Likewise. A function sees what is known in the module, and of functions around it one that `is_nested` in
-        them: not what is known where it is called."""
+        them: not what is known where it is called. Names that it changes and that are not its `own` are forgotten; None: not known."""
         outside = self._global
         self._global = self._remembered if outside is None else outside
         with self.scope():
             if not is_nested:
                 self._remembered = _Scope(self._global)
+            inside = self._remembered
             try:
                 yield
             finally:
                 self._global = outside
+        if own is not None:
+            inside.leave(own)
 
     def bind_imports(self, statement: ast.Import | ast.ImportFrom, more: frozenset[str] = frozenset()) -> None:
         """`import numpy as n`: `n` stands for numpy. `more`: dotted names that are known beside CODE. A name that means

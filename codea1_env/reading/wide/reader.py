@@ -415,7 +415,7 @@ class WideReader:
             self._skip(Ignored.FUNCTION, known.node)
             return
         known.is_read = known.is_open = True
-        with self._names.function(is_nested=known.is_nested):
+        with self._names.function(self._statements.own_names(known.node), is_nested=known.is_nested):
             self._names.bind((name, defaults[name]) for name in parameters if name not in given)
             self._names.bind(((name, given[name]) for name in parameters if name in given), is_inlined=True)
             self._body(known.node.body, known.source)
@@ -473,7 +473,7 @@ class WideReader:
         known.is_open = True
         try:
             row = dict(zip(known.parameters, [self._inlined(argument) for argument in value.args], strict=True))
-            with self._names.function(is_nested=known.is_nested):
+            with self._names.function(self._statements.own_names(known.node), is_nested=known.is_nested):
                 self._names.bind(row.items(), is_inlined=True)
                 made = self._value_of(known.node.body, known.source)
         except Rejected:

@@ -23,12 +23,13 @@ _WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 class Statements:
     """Facts about the statements of one suite. Every method may raise TooMuch."""
 
-    __slots__ = ("_asserting", "_leaves", "_sizes", "steps")
+    __slots__ = ("_asserting", "_leaves", "_own", "_sizes", "steps")
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
         self._sizes: dict[ast.stmt, int] = {}
         self._leaves: dict[ast.stmt, str] = {}
+        self._own: dict[ast.stmt, frozenset[str]] = {}
         self._asserting: dict[ast.stmt, tuple[ast.stmt, ...]] = {}
 
     def charge(self, statement: ast.stmt) -> None:
@@ -45,6 +46,25 @@ class Statements:
             yield steps_of(node)
             if node is statement or not isinstance(node, ast.stmt):
                 left += ast.iter_child_nodes(node)
+
+    def own_names(self, function: ast.FunctionDef) -> frozenset[str]:
+        """The names that are a function's own: parameters, and what it binds itself."""
+        if function not in self._own:
+            bound, others = set[str](), set[str]()
+            for node in ast.walk(function):
+                self.steps.take()
+                if isinstance(node, ast.Global | ast.Nonlocal):
+                    others.update(node.names)
+                elif isinstance(node, ast.alias):
+                    bound.add((node.asname or node.name).split(".")[0])
+                elif isinstance(node, ast.arg):
+                    bound.add(node.arg)
+                elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                    bound.add(node.id)
+                elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
+                    bound.add(name)
+            self._own[function] = frozenset(bound - others)
+        return self._own[function]
 
     def leaves(self, statement: ast.stmt) -> str:
         """Which of LEAVES a statement that is not read may take. An error that it may raise is no way of passing."""

@@ -68,11 +68,22 @@ def load_name(path: str, name: str, folders: Sequence[str] = ()) -> object:
     try:
         _look_in(module_name, folders)
         _loaded.add(module_name)
-        return getattr(importlib.import_module(module_name), attribute, None)
+        loaded = getattr(importlib.import_module(module_name), attribute, None)
+        _loaded.update(_written_in(loaded))
+        return loaded
     except ImportError as error:
         raise _not_there(path, name, folders, str(error)) from error
+    except SystemExit as error:
+        said = "must name a module that ends nothing while it is imported (if __name__ == '__main__': ...)"
+        raise ConfigurationError(f"{name} {said}, got {path!r}, which called sys.exit({error.code!r})") from error
     except SyntaxError as error:
         raise ConfigurationError(f"{name} must name a module that Python can read, got {path!r}: {error}") from error
+
+
+def _written_in(loaded: object) -> set[str]:
+    """The modules of what a module names and of its bases, but torch's: a package names what a module of it holds."""
+    bases = {each.__module__ for each in getattr(loaded, "__mro__", ())}
+    return {getattr(loaded, "__module__", ""), *(name for name in bases if name.partition(".")[0] != "torch")}
 
 
 def load_class(path: str, base: type[Base], name: str, folders: Sequence[str] = ()) -> type[Base]:

@@ -135,6 +135,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"loss_type": "own_refused:scaled"}, "algorithm.loss_args must be what scaled takes, got none: missing"),
     (SGD | {"optimizer_args": {"beta": 1}}, "algorithm.optimizer_args must be what SGD"),
     (SGD | {"optimizer_args": {"momentum": -1}}, "algorithm.optimizer_args must be what"),
+    ({"optimizer": "torch.optim:LBFGS"}, "algorithm.optimizer must step by a dense gradient, without a closure, got"),
+    ({"optimizer": "torch.optim:SparseAdam"}, "algorithm.optimizer must step by a dense gradient, without a closure"),
     ({"optimizer": "own_refused:Above"}, "algorithm.optimizer must name a subclass of Optimizer, got"),
     ({"optimizer": "sgd"}, "optimizer must be one of adamw or module:Name, got 'sgd'"),
     (BACKWARDS, "algorithm.questions_args must be what Backwards takes, got none: "),

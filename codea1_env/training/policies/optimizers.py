@@ -33,5 +33,14 @@ def own_optimizer(algorithm: Algorithm, parameters: Iterable[Any], rate: float) 
 
 
 def require_optimizer(algorithm: Algorithm) -> None:
-    """Raise ConfigurationError where the optimizer cannot be made."""
-    own_optimizer(algorithm, [torch.nn.Parameter(torch.zeros(1, 1))], rate=1e-6)
+    """Raise ConfigurationError where the optimizer cannot be made, or is one of torch's that cannot step."""
+    parameter = torch.nn.Parameter(torch.zeros(1, 1))
+    optimizer = own_optimizer(algorithm, [parameter], rate=1e-6)
+    if optimizer is None or not type(optimizer).__module__.startswith("torch."):
+        return
+    parameter.grad = torch.zeros_like(parameter)
+    try:
+        optimizer.step()
+    except (TypeError, RuntimeError) as error:
+        must = "must step by a dense gradient, without a closure"
+        raise ConfigurationError(f"algorithm.optimizer {must}, got {algorithm.optimizer}: {error}") from None

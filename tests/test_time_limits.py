@@ -375,8 +375,9 @@ def test_the_memory_of_a_run_is_that_of_problems_that_say_none(tmp_path: Path, c
     given.write_text(json.dumps(line) + "\n" + json.dumps(line | {"memory_mb": 512}) + "\n")
     assert main(["score", str(given), "-o", str(out), "--memory-mb", "128"]) == 0
     assert [json.loads(row)["codes"][0]["reward"] for row in out.read_text().splitlines()] == [0.0, 1.0]
-    assert main(["score", str(given), "-o", str(out), "--memory-mb", "12"]) == 2
-    assert "memory_mb must be an int of at least 64, got 12" in capsys.readouterr().err
+    for wrong in ("12", "1048577"):
+        assert main(["score", str(given), "-o", str(out), "--memory-mb", wrong]) == 2
+        assert f"memory_mb must be an int in [64, 1048576] MiB, got {wrong}" in capsys.readouterr().err
 
 
 def test_a_reference_is_checked_under_the_memory_of_the_run() -> None:

@@ -85,7 +85,7 @@ class RewardConfig:
     """The time limit of a problem that has none of its own, relative to its reference's time: {times_reference: 5,
     at_least: 1} (`problems/time_limits.py`). None: 1 s."""
     memory_mb: int | None = None
-    """MiB that a program may use if its problem has no `memory_mb`, >= 64. None: 1024."""
+    """MiB that a program may use if its problem has no `memory_mb`, 64 to 1048576. None: 1024."""
     allow_unsealed: bool = False
     """Whether the golden tests' reward takes a question's test script where it has one: the share of its tests that
     pass. Programs and scripts share a process, so that a program can forge what it is paid
@@ -113,8 +113,8 @@ class RewardConfig:
         object.__setattr__(self, "compare", Tolerances.of(self.compare, "compare"))
         if self.time_limit is not None:
             object.__setattr__(self, "time_limit", TimeLimit.of(self.time_limit))
-        if self.memory_mb is not None:
-            require_whole("memory_mb", self.memory_mb, 64)
+        is_size = self.memory_mb is None or (type(self.memory_mb) is int and 64 <= self.memory_mb <= 1 << 20)
+        require(is_size, "memory_mb", "be an int in [64, 1048576] MiB", self.memory_mb)
         for part, known in (("tester_reward", TESTER_REWARDS), ("coder_reward", CODER_REWARDS), ("accept", {})):
             name = getattr(self, part)
             must = f"be {', '.join(map(repr, known or [None]))} or 'module:Class' of one of your own"

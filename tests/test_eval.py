@@ -634,6 +634,7 @@ def test_two_sets_with_the_same_questions_keep_what_was_cut_off_in_each(tmp_path
         (["--temperature", "-1"], "temperature must be in"),
         (["--player", "golden"], "a player in the coder's seat must be one of oracle, mutant, human, recorded:FILE"),
         (["--player", "nobody", "--problems", "humanevalplus"], "openai:URL#MODEL, mini:DIRECTORY, got 'nobody'"),
+        (["--player", "mini:gone"], "the model of mini:gone must be a directory or a .gguf file, got gone: there is"),
         (["--player", "openai:http://x"], "a server must be given as openai:URL#MODEL"),
         (["--player", "recorded:nosuch"], "a record must be a file, got nosuch"),
         (["-o", __file__], "--output must be a directory or not exist"),

@@ -142,9 +142,9 @@ def require_player(spec: str, seat: str, *, runs_programs: bool = False) -> None
         known = [*scripted, *(f"{kind}:{where}" for kind, where in _PLACED.items())]
         raise ConfigurationError(f"a player in the {seat}'s seat must be one of {', '.join(known)}, got {spec!r}")
     kind, _, where = spec.partition(":")
-    if kind in _LOADED and is_place(where):
+    if kind == "mini" or (kind in _LOADED and is_place(where)):
         model = base_of(Path(where)) or where
-        if is_place(model):
+        if kind == "mini" or is_place(model):
             require_chat_model(Path(model), f"the model of {kind}:{where}")
 
 

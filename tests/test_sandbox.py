@@ -717,8 +717,9 @@ def test_a_sandbox_is_opened_by_name() -> None:
         assert sandbox.version.startswith("local-")
     with pytest.raises(ConfigurationError, match="must be one of local"):
         open_sandbox("elsewhere")
-    with pytest.raises(ConfigurationError, match="at least 1"):
-        LocalSandbox(workers=0)
+    for wrong in (0, 1025, "2"):
+        with pytest.raises(ConfigurationError, match=f"workers must be a whole number in .1, 1024., got {wrong!r}"):
+            LocalSandbox(workers=wrong)  # type: ignore[arg-type]
 
 
 # Life and death of processes

@@ -170,7 +170,7 @@ def test_what_ends_its_process_again_and_again_is_an_infrastructure_error() -> N
 
 
 def test_an_arena_is_closed_once_and_takes_sensible_arguments() -> None:
-    for arguments in ({"arenas": 0}, {"arenas": 1025}, {"workers": 0}, {"sandbox": "nowhere"}):
+    for arguments in ({"arenas": 0}, {"arenas": 1025}, {"workers": 0}, {"workers": 1025}, {"sandbox": "nowhere"}):
         with pytest.raises(ConfigurationError, match=f"{next(iter(arguments))} must"):
             ShardedArena(**arguments)
     arena = ShardedArena(2)

@@ -170,7 +170,7 @@ def test_what_comes_back_lies_in_the_spaces_batched_as_gymnasium_batches_them(sa
     assert not any(each.any() for each in truncations.values())
     assert json.loads(json.dumps(infos, allow_nan=False)) == infos
     assert games.agents == []
-    with pytest.raises(gymnasium.error.ResetNeeded, match="step after its end"):
+    with pytest.raises(gymnasium.error.ResetNeeded, match="step outside of one"):
         games.step(dict.fromkeys(games.possible_agents, [""] * 3))
 
 

@@ -35,6 +35,7 @@ from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import BACKENDS, open_sandbox
 from codea1_env.sandbox.places import processes_on
 from codea1_env.sandbox.processes import Unit
+from codea1_env.sandbox.protocol import require_arguments
 
 MOST_ARENAS = 1024
 _SHARE = 12
@@ -63,14 +64,14 @@ class ShardedArena(Arena):
     ) -> None:
         """`arenas`: how many, 1 to 1024. `sandbox`: of each, as `open_sandbox` names it; with "ray" the arenas
         themselves are on the nodes of a cluster, and each runs its programs where it is. `workers`: of each sandbox,
-        >= 1. `address`: as for `RaySandbox`. The others as for `Arena`; `execution_cache_mb` is each arena's.
+        1 to 1024. `address`: as for `RaySandbox`. The others as for `Arena`; `execution_cache_mb` is each arena's.
 
         A lost process is replaced, and its part begins again. After three losses in a row the sandbox has failed.
         Raises ConfigurationError, and ImportError without the extra that the sandbox needs.
         """
         require_whole("arenas", arenas, 1)
         require(arenas <= MOST_ARENAS, "arenas", f"be at most {MOST_ARENAS}", arenas)
-        require_whole("workers", workers, 1)
+        require_arguments(workers, ())
         require_choice("sandbox", sandbox, BACKENDS)
         nearby = "local" if sandbox == "ray" else sandbox
         shard = partial(_Shard, config, nearby, workers, tolerance, execution_cache_mb, on_failure)

@@ -19,14 +19,13 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.problems import Problem, read_problems
 from codea1_env.records.journal import Journal
 from codea1_env.sandbox import BACKENDS
+from codea1_env.sandbox.protocol import MOST_WORKERS
 from codea1_env.terminal import Parser
 from codea1_env.whole_files import claimed
 
 DONE, FAILED, MISUSED, FAULT = 0, 1, 2, 70
 """Done; a part of the work failed; wrong arguments or input; a fault of ours. Others are in `starting.py`."""
 WIDTH = 100
-MOST_WORKERS = 1024
-"""Far more than any machine has cores: a number with a digit too many must not start that many processes."""
 
 Commands: TypeAlias = (
     "argparse._SubParsersAction[Parser]"  # the type of what `add_subparsers` returns has no other name

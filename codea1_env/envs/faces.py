@@ -213,7 +213,7 @@ def due_actions(due: Sequence[str], actions: object, agents: Sequence[str]) -> l
     """The actions of the agents that are due. Raises ConfigurationError where one is missing, and for a name that no
     agent has. `agents`: the names of all."""
     if not due:
-        raise gymnasium.error.ResetNeeded("an episode must be running, got a step after its end; call reset()")
+        raise gymnasium.error.ResetNeeded("an episode must be running, got a step outside of one; call reset()")
     if not isinstance(actions, Mapping) or not set(due) <= actions.keys():
         got = sorted(map(str, actions)) if isinstance(actions, Mapping) else type(actions).__name__
         raise ConfigurationError(f"actions must hold the action of {' and '.join(due)} now, got {got}")

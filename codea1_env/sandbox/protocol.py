@@ -19,6 +19,8 @@ from codea1_env.sandbox.worlds import PLAIN, World
 
 TIME_LIMIT_S, MEMORY_MB = 1.0, 1024
 """What a problem and a job have unless they say otherwise: CPU seconds of a call, MiB of address space."""
+MOST_WORKERS = 1024
+"""Far more than any machine has cores: a number with a digit too many must not start that many processes."""
 MAX_BUDGET_S = 36_000.0
 """CPU seconds that one job may be given at most."""
 
@@ -176,7 +178,8 @@ class Sandbox(Protocol):
 
 def require_arguments(workers: int, waive: Collection[str]) -> None:
     """Raise ConfigurationError for arguments that no backend takes."""
-    require(type(workers) is int and workers >= 1, "workers", "be at least 1", workers)
+    is_number = type(workers) is int and 1 <= workers <= MOST_WORKERS
+    require(is_number, "workers", f"be a whole number in [1, {MOST_WORKERS}]", workers)
     unknown = set(waive) - {"seccomp", "filesystem"}
     require(not unknown, "waive", "name seccomp or filesystem", sorted(unknown))
 

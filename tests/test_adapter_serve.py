@@ -324,6 +324,7 @@ def test_a_server_whose_parent_is_killed_ends_and_its_port_is_free() -> None:
 def test_wrong_arguments_are_said_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"a-long-t\xf6ken\n")
     (tmp_path / "null").write_bytes(b"a-long-t\0ken\n")
+    (tmp_path / "empty").touch()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for arguments, said in (
@@ -333,6 +334,7 @@ def test_wrong_arguments_are_said_in_a_line(tmp_path: Path) -> None:
             (["--token-file", str(tmp_path / "latin")], "--token-file must hold one ASCII word of at least 8"),
             (["--token-file", str(tmp_path / "null")], "--token-file must hold one ASCII word of at least 8"),
             (["--problems", str(tmp_path)], "--problems must be a file"),
+            (["--problems", str(tmp_path / "empty")], "--problems must hold a problem, got none in"),
         ):
             command = [sys.executable, "-m", "codea1_env.cli", "serve", *arguments]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60)

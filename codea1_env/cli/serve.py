@@ -8,9 +8,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from codea1_env.cli.common import add_sandbox, require_at_least_one, require_file, say
+from codea1_env.cli.common import add_sandbox, problems_in, require_at_least_one, require_file, say
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems import read_problems
 from codea1_env.rewards.code_a1 import RewardConfig
 
 DESCRIPTION = (
@@ -55,8 +54,7 @@ def _serve(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"--port must be in [0, 65535], got {options.port}")
     problems = {}
     if options.problems is not None:
-        require_file("--problems", options.problems)
-        problems = {problem.problem_id: problem for problem in read_problems(options.problems)}
+        problems = {problem.problem_id: problem for problem in problems_in("--problems", options.problems)}
     plan = ServicePlan(
         RewardConfig(),
         problems,

@@ -130,6 +130,10 @@ def main() -> None:
     given = isolation.map_unread(input_fd, options["input_bytes"])
     filters = widening.filters(options["machine"], wide) if layers["seccomp"] is True else {}
     warm_up(number, filters, region)
+    # Those that were kept for reuse, also what has just been let go of.
+    _shifted.extend([[], {}, (n,), (n, n), float(n)] for n in range(200))
+    fill_pools()
+    gather()
     os.write(control, b"R" + json.dumps({"layers": layers, "broken": broken}).encode())
     spared_mb += options["input_bytes"] >> 20
     handles = control, input_fd
@@ -294,9 +298,6 @@ def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.Seccomp
     gc.unfreeze()
     state.learn()
     gc.freeze()
-    _shifted.extend([[], {}, (n,), (n, n), float(n)] for n in range(40 * _SHIFT))  # those that were kept for reuse
-    fill_pools()
-    gather()
 
 
 def gather() -> None:

@@ -83,20 +83,17 @@ class Oracle:
                     new.setdefault(reference, {})[call] = None
                 else:
                     known[reference][call] = value
-        batches: list[_Batch] = [(reference, tuple(calls), most_hangs) for reference, calls in new.items()]
-        tried = self._ask(batches, problems)
+        self._ask([(reference, tuple(calls), most_hangs) for reference, calls in new.items()], problems, known)
         if most_hangs is not None:  # some rows' hangs may have kept others' calls from being tried
-            seen = {reference: known[reference] | tried.get(reference, {}) for reference in known}
-            left = [_left(reference, calls, seen[reference], most_hangs) for reference, _, calls in rows]
-            again = self._ask([*dict.fromkeys(batch for batch in left if batch is not None)], problems)
-            tried = {one: tried.get(one, {}) | again.get(one, {}) for one in known}
-        for reference, values in tried.items():
-            for call, value in values.items():
-                if value.failure == OutcomeKind.CRASH:  # which may have been somebody else's doing
+            left = [_left(reference, calls, known[reference], most_hangs) for reference, _, calls in rows]
+            self._ask([*dict.fromkeys(batch for batch in left if batch is not None)], problems, known)
+        for reference, asking in new.items():
+            for call in asking:
+                value = known[reference].get(call)
+                if value is None or value.failure == OutcomeKind.CRASH:  # which may have been somebody else's doing
                     continue
                 size = len(call) + len(value.value) + len(value.failure) + len(value.raised)
                 self._remembered.put((digests[reference], call), value, size)
-            known[reference] |= values
         answers = iter([_row(calls, known[reference], most_hangs) for reference, _, calls in rows])
         return [next(answers) if calls else [] for _, calls in asked]
 
@@ -122,20 +119,18 @@ class Oracle:
             slowest.append(max(outcome.cpu_ns for outcome in result.outcomes) / 1e9)
         return slowest
 
-    def _ask(self, batches: Sequence[_Batch], problems: Mapping[CallsJob, Problem]) -> _Known:
-        """What was tried: under both hash seeds, but for what hangs under the first, which is a hang."""
+    def _ask(self, batches: Sequence[_Batch], problems: Mapping[CallsJob, Problem], known: _Known) -> None:
+        """Add to `known` what was tried: under both hash seeds, but for what hangs under the first, which is a hang."""
         first, second = HASH_SEEDS
         tried = self._tried(batches, problems, first)
         again = [
             (reference, tuple(call for call in calls if call in row and not row[call].kind.is_strike), most_hangs)
             for (reference, calls, most_hangs), row in zip(batches, tried, strict=True)
         ]
-        known: _Known = {}
         for (reference, _, _), row, other in zip(batches, tried, self._tried(again, problems, second), strict=True):
             hung = {call: _agreed(outcome, outcome) for call, outcome in row.items() if outcome.kind.is_strike}
             agreed = {call: _agreed(row[call], outcome) for call, outcome in other.items()}
-            known.setdefault(reference, {}).update(hung | agreed)
-        return known
+            known[reference] |= hung | agreed
 
     def _tried(
         self, batches: Sequence[_Batch], problems: Mapping[CallsJob, Problem], seed: int

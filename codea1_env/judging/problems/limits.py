@@ -68,19 +68,17 @@ class RunLimits:
         does not load or return, and SandboxError.
         """
         problems = [with_memory(problem, self._memory_mb) for problem in problems]
-        rules = [rule_of(problem, self._usual) for problem in problems]
-        keys = [problem.content_hash if rule else "" for problem, rule in zip(problems, rules, strict=True)]
-        new = {key: place for place, key in enumerate(keys) if key and key not in self._known}
+        ruled = [(problem, rule) for problem in problems if (rule := rule_of(problem, self._usual))]
+        new = {problem.content_hash: (problem, rule) for problem, rule in ruled}
+        new = {key: pair for key, pair in new.items() if key not in self._known}
         if new:
-            reads = self._own_tests.readable([problems[place] for place in new.values()])
+            reads = self._own_tests.readable([problem for problem, _ in new.values()])
             asked = [(read.problem, [test.expectation.arguments for test in read.tests if test.expectation])
                      for read in reads]  # fmt: skip
             for problem, calls in asked:
                 if not calls:
                     raise _unusable(problem, "no golden or hidden test that can be read")
-            for (key, place), seconds in zip(new.items(), self._judge.reference_seconds(asked), strict=True):
-                rule = rules[place]
-                assert rule is not None
+            for (key, (_, rule)), seconds in zip(new.items(), self._judge.reference_seconds(asked), strict=True):
                 self._known[key] = rule.seconds(seconds)
         return [self.known(problem) for problem in problems]
 

@@ -208,15 +208,11 @@ def _told(failures: Sequence[str]) -> str:
 
 def require_judgeable(problems: Iterable[Problem], sandbox: Sandbox, oracle: OracleMode, where: str) -> None:
     """Raise ConfigurationError where a problem cannot be judged by `oracle` in both seats. `where`: of the problems."""
-    refused = []
-    seen = 0
-    for usability in check_problems(problems, sandbox):
-        seen += 1
-        if not usability.serves(oracle):
-            refused.append(usability)
+    found = list(check_problems(problems, sandbox))
+    refused = [each for each in found if not each.serves(oracle)]
     if refused:
         first = "; ".join(f"{each.problem.problem_id}: {each.why_not or 'nothing to judge by'}" for each in refused[:3])
         raise ConfigurationError(
-            f"{where} must hold problems that the oracle {oracle!r} can judge, got {len(refused)} of {seen} that it "
-            f"cannot ({first}{'; ...' if len(refused) > 3 else ''}); `codea1 data check` lists them"
+            f"{where} must hold problems that the oracle {oracle!r} can judge, got {len(refused)} of {len(found)} that "
+            f"it cannot ({first}{'; ...' if len(refused) > 3 else ''}); `codea1 data check` lists them"
         )

@@ -70,9 +70,12 @@ def _are_plain(items: list[Any]) -> bool:
     return all((type(item) in _PLAIN and item == item) for item in items)
 
 
-def _sorted(tree: Any) -> list[Any]:
-    items = items_of(tree)
-    return sorted(items) if _are_plain(items) else sorted(items, key=functools.cmp_to_key(order_of))
+def _by_order(chosen: Callable[..., Any]) -> Callable[[Any], Any]:
+    def found(tree: Any) -> Any:
+        items = items_of(tree)
+        return chosen(items) if _are_plain(items) else chosen(items, key=functools.cmp_to_key(order_of))
+
+    return found
 
 
 def _distinct(tag: str) -> Callable[[Any], Tree]:
@@ -83,19 +86,6 @@ def _distinct(tag: str) -> Callable[[Any], Tree]:
         return {tag: list(distinct.values())}
 
     return made
-
-
-def _extreme(sign: int) -> Callable[[Any], Any]:
-    def found(tree: Any) -> Any:
-        items = items_of(tree)
-        if _are_plain(items):
-            return min(items) if sign < 0 else max(items)
-        best = items[0]
-        for item in items[1:]:
-            best = item if order_of(item, best) == sign else best
-        return best
-
-    return found
 
 
 def _sum(tree: Any) -> Tree:
@@ -117,11 +107,9 @@ def _round(tree: Any, digits: Any = None) -> Tree:
 
 def _number_of(kind: Callable[[Any], int | float]) -> Callable[[Any], Tree]:
     def made(tree: Any) -> Tree:
-        if type(tree) is str:
-            if len(tree) > MOST_TEXT:
-                raise ValueError("too long")
-            return number_tree(kind(tree))
-        return number_tree(kind(real_number(tree)))
+        if type(tree) is str and len(tree) > MOST_TEXT:
+            raise ValueError("too long")
+        return number_tree(kind(tree if type(tree) is str else real_number(tree)))
 
     return made
 
@@ -409,7 +397,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "cell": cell_of_table,
     "slice": _slice,
     "len": length_of,
-    "sorted": _sorted,
+    **{chosen.__name__: _by_order(chosen) for chosen in (sorted, min, max)},
     "reversed": lambda tree: items_of(tree)[::-1] if not is_set(tree) else _fail(),
     "list": items_of,
     "tuple": lambda tree: {"t": items_of(tree)},
@@ -418,8 +406,6 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "abs": lambda tree: number_tree(abs(calculable(tree))),
     "round": _round,
     "sum": _sum,
-    "min": _extreme(-1),
-    "max": _extreme(1),
     "any": lambda tree: any(map(truth, items_of(tree))),
     "all": lambda tree: all(map(truth, items_of(tree))),
     "int": _number_of(int),

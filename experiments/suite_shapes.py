@@ -29,6 +29,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import read_suite
+from codea1_env.reading.wide.relation import Relation
 from codea1_env.terminal import Parser, markdown_table
 
 READINGS: tuple[Fidelity, ...] = ("strict", "wide")
@@ -57,7 +58,7 @@ class Found:
         tests = [test for test in suite.tests if not test.reason]
         self.suites += 1
         self.with_tests += bool(tests)
-        self.accepted.update(str(test.relation) if test.relation else "r == c (equality)" for test in tests)
+        self.accepted.update(_shape(test.relation) if test.relation else "r == c (equality)" for test in tests)
         self.rejected.update(test.reason for test in suite.tests if test.reason)
         self.real += sum(not test.reason or _is_real(test.source, entry_point) for test in suite.tests)
         self.unread.update({str(name): count for name, count in suite.unread})
@@ -66,6 +67,13 @@ class Found:
     def asserts(self) -> int:
         """Accepted and rejected."""
         return self.accepted.total() + self.rejected.total()
+
+
+def _shape(term: Relation) -> str:
+    """A relation for people: `r` is the returned value, `c` a constant."""
+    if term.operator in ("returned", "constant"):
+        return term.operator[0]
+    return f"{term.operator}({', '.join(map(_shape, term.parts))})"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

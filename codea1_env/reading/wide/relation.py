@@ -18,13 +18,8 @@ from dataclasses import dataclass
 MAX_TERMS = 64
 """Of one relation, constants and returned values included."""
 
-COMPARISONS: Mapping[str, str] = {
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "in": "in", "notin": "not in", "is": "is",
-    "isnot": "is not",
-}  # fmt: skip
+COMPARISONS = frozenset("eq ne lt le gt ge in notin is isnot".split())
 """Operators that compare two values. `is` compares with None, True or False alone."""
-ARITHMETIC: Mapping[str, str] = {"add": "+", "sub": "-", "mul": "*", "div": "/", "floordiv": "//", "mod": "%"}
-"""Operators on two numbers."""
 FUNCTIONS = frozenset(
     """len sorted reversed list tuple set frozenset dict iter next abs round sum min max any all int float str bool
     Counter bytes enumerate isnan isinf isfinite""".split()
@@ -82,37 +77,9 @@ class Relation:
             return all(part.is_truth for part in self.parts)
         return self.operator in _TRUTHS
 
-    def __str__(self) -> str:
-        """The shape, for people: `r` is the returned value, `c` a constant."""
-        return _shape(self)
-
 
 RETURNED_VALUE = Relation("returned")
 LOOKED = Relation("looked", (RETURNED_VALUE,))
 """What a look (`wide/looking.py`) made of the returned value is True."""
 ELEMENT = Relation("element")
 """In the second and third part of `each`: one of the items of its first part, in turn."""
-
-
-def _shape(term: Relation) -> str:
-    name, parts = term.operator, [_shape(part) for part in term.parts]
-    if name in ("returned", "constant"):
-        return name[0]
-    if name in COMPARISONS or name in ARITHMETIC:
-        inner = [f"({text})" if _binds_weakly(part) else text for part, text in zip(term.parts, parts, strict=True)]
-        return f" {(COMPARISONS.get(name) or ARITHMETIC[name])} ".join(inner)
-    if name in ("and", "or"):
-        return f" {name} ".join(f"({text})" for text in parts)
-    if name == "not":
-        return f"not ({parts[0]})"
-    if name == "attribute":
-        return ".".join(parts)
-    if name in ("item", "slice"):
-        return f"{parts[0]}[{':'.join(parts[1:])}]"
-    if name in METHODS:
-        return f"{parts[0]}.{name}({', '.join(parts[1:])})"
-    return f"{name}({', '.join(parts)})"
-
-
-def _binds_weakly(term: Relation) -> bool:
-    return term.operator in COMPARISONS or term.operator in ARITHMETIC or term.operator in ("and", "or", "not")

@@ -19,7 +19,7 @@ from typing import Literal
 
 from codea1_env.checks import require_choice, require_least
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.kind_words import duty, ending, test_form, wanted
+from codea1_env.problems.kind_words import DUTIES, ENDINGS, test_form, wanted
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.answers import fenced_ranges
 from codea1_env.reading.parsing import Unparsable, parse
@@ -217,8 +217,8 @@ def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[st
         "program": fenced(program),
         "tests": "1 test" if tests == 1 else f"{tests} tests",
         "wanted": wanted(problem),
-        "duty": duty(problem),
-        "ending": ending(problem),
+        "duty": DUTIES[problem.kind],
+        "ending": ENDINGS[problem.kind],
         "test_form": test_form(problem),
         "failed_tests": "",
     }

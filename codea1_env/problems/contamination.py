@@ -44,7 +44,8 @@ class Contamination:
         for problem in evaluation:
             for mark in _marks(problem):
                 self._found.setdefault(mark, f"the evaluation problem {problem.problem_id}")
-        for record in _known_sets() if known_sets else ():
+        marks = resources.files("codea1_env.problems").joinpath("evaluation_marks.jsonl")
+        for record in map(json.loads, marks.read_text("ascii").splitlines() if known_sets else ()):
             self._ids.update(dict.fromkeys(record.get("ids", ()), str(record["name"])))
             for kind in _KINDS:
                 packed = base64.b64decode(record.get(kind, ""))
@@ -61,11 +62,6 @@ class Contamination:
                 what = "its reference" if mark.startswith("reference") else f"a run of {RUN} words"
                 return f"shares {what} with {self._found[mark]}"
         return ""
-
-
-def _known_sets() -> list[dict[str, str]]:
-    lines = resources.files("codea1_env.problems").joinpath("evaluation_marks.jsonl").read_text("ascii")
-    return [json.loads(line) for line in lines.splitlines()]
 
 
 def _marks(problem: Problem) -> Iterator[str]:

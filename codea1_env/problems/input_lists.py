@@ -119,15 +119,9 @@ def default_tolerance(helper: ast.FunctionDef) -> float:
 
 def has_only_floats(node: ast.expr) -> bool:
     """Whether the expression is a float, or a list or tuple of nothing but floats."""
-    if isinstance(node, ast.List | ast.Tuple):
-        return bool(node.elts) and all(_is_float(item) for item in node.elts)
-    return _is_float(node)
-
-
-def _is_float(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp):
-        return _is_float(node.operand)
-    return isinstance(node, ast.Constant) and type(node.value) is float
+    items = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
+    numbers = [item.operand if isinstance(item, ast.UnaryOp) else item for item in items]
+    return bool(numbers) and all(isinstance(each, ast.Constant) and type(each.value) is float for each in numbers)
 
 
 def program_of(module: ast.Module, name: str) -> str:

@@ -17,7 +17,7 @@ _WANTED: dict[Kind, str] = {
     "class": "Define the class `{name}`",
     "program": "Write a whole program, a script",
 }
-_MUST: dict[Kind, str] = {
+DUTIES: dict[Kind, str] = {
     "function": "return its result",
     "generator": "yield its values",
     "coroutine": "return its result",
@@ -25,7 +25,8 @@ _MUST: dict[Kind, str] = {
     "class": "return what each of its methods is asked for",
     "program": "read its standard input, write its result to the standard output, nothing else,",
 }
-_ENDING: dict[Kind, str] = {
+"""What the program must do, behind the word *must*."""
+ENDINGS: dict[Kind, str] = {
     "function": _CALLED,
     "generator": _CALLED,
     "coroutine": " Neither run the coroutine nor print anything in it.",
@@ -33,6 +34,7 @@ _ENDING: dict[Kind, str] = {
     "class": " Neither make an object of the class nor print anything in it.",
     "program": "",
 }
+"""What the program must not do besides, as a sentence behind another one; empty where there is nothing to say."""
 _FORMS: dict[Kind, str] = {
     "function": "",
     "method": "",
@@ -68,13 +70,3 @@ def wanted(problem: Problem) -> str:
     """What the coder is asked to write, in a clause."""
     owner, _, method = problem.entry_point.partition("().")
     return _WANTED[problem.kind].format(name=problem.entry_point, owner=owner, method=method)
-
-
-def duty(problem: Problem) -> str:
-    """What the program must do, behind the word *must*."""
-    return _MUST[problem.kind]
-
-
-def ending(problem: Problem) -> str:
-    """What the program must not do besides, as a sentence behind another one; empty where there is nothing to say."""
-    return _ENDING[problem.kind]

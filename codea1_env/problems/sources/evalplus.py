@@ -147,8 +147,24 @@ def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draf
     task_id = text(row, "task_id")
     number = task_id.rpartition("/")[2]
     restored = _HOW.get(int(number)) if source.name == "mbppplus" and number.isdecimal() else None
-    problem = source.problem(
+    scripts: list[Extracted] = []
+    for name in ("base_input", "plus_input"):
+        calls, left_out = _calls(row, name, entry_point, restored)
+        known = set(scripts[0].unvalued) if scripts else set()
+        scripts.append(
+            Extracted(
+                unvalued=[call for call in calls if call not in known],
+                reference=reference,
+                reference_name=entry_point,
+                reference_tolerance=float(granted) or FLOATS,
+                are_golden=name == "base_input",
+                left_out=left_out,
+            )
+        )
+    return source.draft(
         module,
+        golden=scripts[0],
+        hidden=scripts[1],
         problem_id=task_id,
         question=prompt.strip().removeprefix('"""').removesuffix('"""').strip() + "\n" if is_whole else prompt,
         entry_point=entry_point,
@@ -156,22 +172,6 @@ def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draf
         starter_code=starter_of(module, entry_point) if is_whole else "",
         checker=checkers.get(entry_point, ""),
     )
-    unvalued: list[Extracted] = []
-    left_out: list[LeftOut] = []
-    for name in ("base_input", "plus_input"):
-        calls, lost = _calls(row, name, entry_point, restored)
-        known = set(unvalued[0].unvalued) if unvalued else set()
-        unvalued.append(
-            Extracted(
-                unvalued=[call for call in calls if call not in known],
-                reference=reference,
-                reference_name=entry_point,
-                reference_tolerance=float(granted) or FLOATS,
-                are_golden=name == "base_input",
-            )
-        )
-        left_out += lost
-    return Draft(problem, tuple(unvalued), tuple(left_out))
 
 
 def _calls(

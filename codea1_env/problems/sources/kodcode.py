@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.sources.draft import (
@@ -58,11 +58,16 @@ def _entry_point(row: Row, module: ast.Module, test: str) -> str:
     """The function that the row names; else the one that the test imports, or calls most often."""
     functions = functions_of(module)
     nodes = list(ast.walk(parse(test))) if parses(test) else []
-    named = [*_named(row.get("test_info")), *_named(row.get("test_entry_point")), *_imported(nodes)]
+    named = [*_named(row.get("test_info")), *_named(row.get("test_entry_point"))]
+    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "solution"]
+    named += [alias.name for node in imports for alias in node.names]
     for name in named:
         if name in functions:
             return name
-    called = Counter(_called(nodes))
+    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+    called = Counter(each.id for each in calls if isinstance(each, ast.Name))
+    methods = [each for each in calls if isinstance(each, ast.Attribute)]
+    called.update(each.attr for each in methods if getattr(each.value, "id", "") == "solution")
     if any(called[name] for name in functions):
         return max(reversed(functions), key=called.__getitem__)
     raise RowError(
@@ -85,25 +90,6 @@ def _named(value: object) -> list[str]:
         return []
     names = [each.get("function_name") if isinstance(each, Mapping) else each for each in value]
     return [name.strip() for name in names if isinstance(name, str)]
-
-
-def _called(nodes: Sequence[ast.AST]) -> list[str]:
-    """The plain names that the tests call, and those of `solution.f(...)`, each as often as it is called."""
-    calls = [node.func for node in nodes if isinstance(node, ast.Call)]
-    names = [function.id for function in calls if isinstance(function, ast.Name)]
-    return names + [
-        function.attr
-        for function in calls
-        if isinstance(function, ast.Attribute)
-        and isinstance(function.value, ast.Name)
-        and function.value.id == "solution"
-    ]
-
-
-def _imported(nodes: Sequence[ast.AST]) -> list[str]:
-    """What the tests import from `solution`."""
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "solution"]
-    return [alias.name for node in imports for alias in node.names]
 
 
 def _script_of(row: Row) -> str:

@@ -369,27 +369,11 @@ def _evaluable(node: ast.expr) -> str:
     """The source of an argument that evaluates to data, where code stands for its text."""
     if type(node) is ast.Starred:
         return f"*{_evaluable(node.value)}"
-    return ast.unparse(_Quoted().visit(node)) if _holds_code(node) else pure_expression(node, "", CASE_DEPTH).source
-
-
-def _holds_code(node: ast.expr) -> bool:
     try:
-        pure_expression(node, "", CASE_DEPTH)
+        return pure_expression(node, "", CASE_DEPTH).source
     except Rejected:
-        return True
-    return False
-
-
-class _Quoted(ast.NodeTransformer):
-    """Puts `__code__(text)` in the place of code."""
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        if isinstance(node, ast.List | ast.Tuple | ast.Dict):
-            return super().generic_visit(node)
-        if isinstance(node, ast.expr) and _holds_code(node):
-            text = _code_source(node, "", CASE_DEPTH)
-            return ast.Call(ast.Name("__code__", ast.Load()), [ast.Constant(text)], [])
-        return node
+        quoted = literal_tree(node, CASE_DEPTH, lambda part: {"e": f"__code__({_code_source(part, '', CASE_DEPTH)!r})"})
+        return tree_source(quoted)
 
 
 def pure_expression(node: ast.expr, entry_point: str, max_depth: int, names: frozenset[str] = NAMES) -> Pure:

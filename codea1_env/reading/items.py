@@ -139,11 +139,8 @@ def _test(code: str, shown: list[str]) -> Iterator[str]:
             match = f", match={re.escape(raised['text'])!r}" if raised["text"] else ""
             yield f"with pytest.raises({raised['name']}{match}):\n    {code}"
     elif not re.match(r"print\s*\(", code):
-        yield f"assert {_written(code)} == {text}" if _is_literal(text) else f"assert repr({code}) == {text!r}"
-
-
-def _written(code: str) -> str:
-    return f"({code})" if "\n" in code else code
+        call = f"({code})" if "\n" in code else code
+        yield f"assert {call} == {text}" if _is_literal(text) else f"assert repr({code}) == {text!r}"
 
 
 def _is_literal(text: str) -> bool:

@@ -264,7 +264,12 @@ class _SuiteReader:
 
     def _recover(self, code: str) -> None:
         """Take what parses of code that does not parse as a whole."""
-        for fragment in fragments(asserts_of_items(code), self._is_wanted):
+
+        def is_wanted(piece: str) -> bool:
+            may_matter = "assert" in piece or _SEEMS_ASSIGNMENT.match(piece) or piece.startswith(("import ", "from "))
+            return bool(may_matter) or self._names.occurs_in(piece)  # parsing prose costs time and only counts it
+
+        for fragment in fragments(asserts_of_items(code), is_wanted):
             if fragment.module is not None:
                 self._take(fragment.module, fragment.text)
                 continue
@@ -276,12 +281,6 @@ class _SuiteReader:
                 self.tests.append(rejected(fragment.text.strip(), reason))
             else:
                 self.unread[Ignored.ASSERT_IN_TEXT if "assert" in fragment.text else Ignored.TEXT] += 1
-
-    def _is_wanted(self, piece: str) -> bool:
-        """Whether a piece can matter: parsing prose costs time and only counts it."""
-        if "assert" in piece or _SEEMS_ASSIGNMENT.match(piece) or piece.startswith(("import ", "from ")):
-            return True
-        return self._names.occurs_in(piece)
 
     def _test(self, statement: ast.Assert, source: str, shares_line: bool) -> WrittenTest:
         if shares_line:

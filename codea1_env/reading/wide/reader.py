@@ -74,35 +74,29 @@ class _Function:
         self.parameters = [argument.arg for argument in (*given.posonlyargs, *given.args)]
 
 
-@dataclass(slots=True)
 class WideReader:
-    """Collects the tests of one suite. `entry_point` is a `canonical_name`."""
+    """Collects the tests of one suite."""
 
-    entry_point: str
-    tests: list[WrittenTest] = field(default_factory=list, init=False)
-    unread: Counter[Ignored] = field(default_factory=Counter, init=False)
-    _steps: Steps = field(default_factory=Steps, init=False)
-    _names: SuiteNames = field(init=False)
-    _statements: Statements = field(init=False)
-    _fixtures: Fixtures = field(init=False)
-    _objects: Objects = field(init=False)
-    _expanded: Expanded = field(init=False)
-    _functions: MutableMapping[str, _Function] = field(default_factory=dict, init=False)
-    """What a call of each name is a call of."""
-    _helpers: list[_Function] = field(default_factory=list, init=False)
-    """Functions that are no tests: they are read where the suite calls them."""
-    _around: list[tuple[ast.expr, ast.expr]] = field(default_factory=list, init=False)
-    """Targets and items of the loops over what a call returns that are being read."""
-    _left: dict[str, ast.expr] = field(default_factory=dict, init=False)
-    """What is left of iterators of which a condition takes items."""
-    _level: int = field(default=0, init=False)
-
-    def __post_init__(self) -> None:
-        self._names = SuiteNames(self.entry_point, self._steps)
+    def __init__(self, entry_point: str) -> None:
+        """`entry_point`: a `canonical_name`."""
+        self.entry_point = entry_point
+        self.tests: list[WrittenTest] = []
+        self.unread: Counter[Ignored] = Counter()
+        self._steps = Steps()
+        self._names = SuiteNames(entry_point, self._steps)
         self._statements = Statements(self._steps)
-        self._objects = Objects(self.entry_point, self._names, self._steps)
-        self._expanded = Expanded(self.entry_point, self._steps)
+        self._objects = Objects(entry_point, self._names, self._steps)
+        self._expanded = Expanded(entry_point, self._steps)
         self._fixtures = Fixtures(self._names, self._statements, self._value_of, self._inlined)
+        self._functions: MutableMapping[str, _Function] = {}
+        """What a call of each name is a call of."""
+        self._helpers: list[_Function] = []
+        """Functions that are no tests: they are read where the suite calls them."""
+        self._around: list[tuple[ast.expr, ast.expr]] = []
+        """Targets and items of the loops over what a call returns that are being read."""
+        self._left: dict[str, ast.expr] = {}
+        """What is left of iterators of which a condition takes items."""
+        self._level = 0
 
     def read(self, code: str) -> None:
         """Take everything that can be read of the code."""

@@ -24,6 +24,7 @@ the solution or the problem's `imports` say.
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import json
 import re
@@ -70,10 +71,11 @@ NODES = {
 """The customary classes, for a problem's `imports`."""
 
 # What follows a solution stands in its module, where it may have given Python's own names to other things.
-_CLASS = """
+_WHERE_CALLABLE = """
 import builtins as _codea1_builtins
-if _codea1_builtins.callable(_codea1_builtins.globals().get({owner!r})):
-    def {entry}(names, arguments):
+if _codea1_builtins.callable(_codea1_builtins.globals().get({name!r})):
+"""
+_CLASS = """    def {entry}(names, arguments):
         import copy
         from builtins import ValueError, all, any, getattr, isinstance, len, list, tuple, zip
         if not names or names[0] != {owner!r} or len(names) != len(arguments):
@@ -117,18 +119,12 @@ if _codea1_has_method():
     def {entry}(*arguments, **named):
         return _codea1_method()(*arguments, **named)
 """
-_GENERATOR = """
-import builtins as _codea1_builtins
-if _codea1_builtins.callable(_codea1_builtins.globals().get({name!r})):
-    def {entry}(*arguments, **named):
+_GENERATOR = """    def {entry}(*arguments, **named):
         import itertools
         from builtins import list
         return list(itertools.islice({name}(*arguments, **named), {most}))
 """
-_COROUTINE = """
-import builtins as _codea1_builtins
-if _codea1_builtins.callable(_codea1_builtins.globals().get({name!r})):
-    def {entry}(*arguments, **named):
+_COROUTINE = """    def {entry}(*arguments, **named):
         import sys
         from builtins import StopIteration
         running = {name}(*arguments, **named)
@@ -176,10 +172,7 @@ import sys
 def {entry}(text):
     return sys.modules["streams"].run({source!r}, text, {reports})
 """
-_ANSWERS = """
-import builtins as _codea1_builtins
-if _codea1_builtins.callable(_codea1_builtins.globals().get({called!r})):
-    def {raising}(*arguments, _codea1_called={called}, **named):
+_ANSWERS = """    def {raising}(*arguments, _codea1_called={name}, **named):
         import builtins
         try:
             value = _codea1_called(*arguments, **named)
@@ -308,7 +301,7 @@ def adapted(problem: Problem, source: str) -> Adapted:
     source, epilogue = _of_kind(problem, source)
     if problem.raises:
         names = _names_of(problem.raises)
-        epilogue += _ANSWERS.format(called=_kinds_name(problem), raising=_RAISING, names=names)
+        epilogue += (_WHERE_CALLABLE + _ANSWERS).format(name=_kinds_name(problem), raising=_RAISING, names=names)
     return Adapted(source, epilogue)
 
 
@@ -368,25 +361,26 @@ def _epilogue(kind: Kind, entry_point: str, signatures: tuple[str, ...]) -> str:
             result = shapes.pop("return", None)
             return (_OWNED + _NODES).format(**known, shapes=shapes, result=result)
         return (_OWNED + _METHOD).format(**known)
-    return {"class": _CLASS, "generator": _GENERATOR, "coroutine": _COROUTINE}[kind].format(**known)
+    return (_WHERE_CALLABLE + {"class": _CLASS, "generator": _GENERATOR, "coroutine": _COROUTINE}[kind]).format(**known)
 
 
 def node_shapes(source: str, method: str) -> dict[str, Any]:
-    """{parameter: ListNode or TreeNode, a list of one of them, or None}, in order, and `return`; empty without nodes.
+    """{parameter: ListNode or TreeNode, a list of one of them, or None}, in order, and `return`; empty if none is."""
+    node = method_in(source, method)
+    if node is None:
+        return {}
+    given = [each for each in (*node.args.posonlyargs, *node.args.args) if each.arg != "self"]
+    shapes = {each.arg: _shape(each.annotation) for each in given} | {"return": _shape(node.returns)}
+    return shapes if any(shapes.values()) else {}
 
-    A starter without a body is read as though it had one.
-    """
-    for text in (source, f"{source.rstrip()}\n        pass\n"):
-        try:
-            module = parse(text)
-        except Unparsable:
-            continue
-        for node in ast.walk(module):
-            if isinstance(node, ast.FunctionDef) and node.name == method:
-                given = [each for each in (*node.args.posonlyargs, *node.args.args) if each.arg != "self"]
-                shapes = {each.arg: _shape(each.annotation) for each in given} | {"return": _shape(node.returns)}
-                return shapes if any(shapes.values()) else {}
-    return {}
+
+def method_in(source: str, name: str) -> ast.FunctionDef | None:
+    """The first function of this name, on whatever level. A starter without a body is read as though it had one."""
+    for text in (f"{source.rstrip()}\n        pass\n", source):
+        with contextlib.suppress(Unparsable):
+            functions = [node for node in ast.walk(parse(text)) if isinstance(node, ast.FunctionDef)]
+            return next((node for node in functions if node.name == name), None)
+    return None
 
 
 def _shape(annotation: ast.expr | None) -> Any:

@@ -182,7 +182,8 @@ class SuiteNames:
     @contextmanager
     def function(self, own: Collection[str] | None = None, *, is_nested: bool) -> Iterator[None]:
         """Likewise. A function sees what is known in the module, and of functions around it one that `is_nested` in
-        them: not what is known where it is called. Names that it changes and that are not its `own` are forgotten; None: not known."""
+        them: not what is known where it is called. Names that it changes and that are not its `own` are forgotten;
+        None: not known."""
         outside = self._global
         self._global = self._remembered if outside is None else outside
         with self.scope():

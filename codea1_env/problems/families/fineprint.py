@@ -62,10 +62,10 @@ class FinePrint:
     @property
     def question(self) -> str:
         name = self.material.parameter
-        asked = _worded(self.operation.wordings, self.wordings[0])
+        asked = self.operation.wordings[self.wordings[0] % len(self.operation.wordings)]
         sentences = [f"Write a function {self.entry_point}({name}) that {asked}."]
         for clause, wording in zip(self.clauses, self.wordings[1:], strict=False):
-            sentence = _worded(clause.wordings, wording)
+            sentence = clause.wordings[wording % len(clause.wordings)]
             sentences.append(sentence if len(sentences) == 1 else f"Then {sentence[0].lower()}{sentence[1:]}")
         return " ".join([*sentences, f"If no {self.material.name} are left, return None."])
 
@@ -227,10 +227,6 @@ def _questions(
                 f"{sorted(set(lengths))} clauses, got {count}"
             )
     return tuple(drawn.values())
-
-
-def _worded(wordings: Sequence[str], which: int) -> str:
-    return wordings[which % len(wordings)]
 
 
 @functools.cache

@@ -13,6 +13,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 
 from codea1_env.problems.check_functions import Extracted, LeftOut
+from codea1_env.problems.kinds import method_in
 from codea1_env.problems.sources.draft import MAX_TEXT, RowError, json_value, shown, tree_of
 from codea1_env.reading.literals import NotLiteral, value_source
 from codea1_env.reading.parsing import source_of
@@ -178,15 +179,11 @@ def method_as_function(source: str, name: str) -> str:
 
 def starter_of_method(starter_code: str, name: str) -> str:
     """The first line of the method in a starter `class Solution`, as a function's; empty where there is none."""
-    try:
-        module = ast.parse(starter_code.rstrip() + "\n        pass\n")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    node = method_in(starter_code, name)
+    if node is None:
         return ""
-    for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            node.args.args = [each for each in node.args.args if each.arg != "self"]
-            return f"def {name}({source_of(node.args)}):"
-    return ""
+    node.args.args = [each for each in node.args.args if each.arg != "self"]
+    return f"def {name}({source_of(node.args)}):"
 
 
 def _text(value: object) -> str:

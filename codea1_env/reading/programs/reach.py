@@ -18,11 +18,11 @@ from symtable import SymbolTable
 
 from codea1_env.reading.inlining import CHANGING
 from codea1_env.reading.parsing import SourceText, Unparsable, end_line, names_in, normalised, parse, scopes_of
+from codea1_env.reading.wide.statements import DEFINITIONS
 
 _BUILTINS = frozenset(vars(builtins)) | {"__name__", "__file__", "__doc__"}
 _SETTINGS = frozenset(("getcontext", "seed", "set_int_max_str_digits", "setrecursionlimit"))
 """Functions whose calls change how everything runs that follows."""
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +61,7 @@ def _piece(text: str, node: ast.stmt) -> Piece:
     used = {each.get_name() for each in symbols if each.is_referenced()} | {name for name, _ in inner}
     if isinstance(node, ast.For):  # a loop has its own
         used -= {*names_in(node.target)}
-    changed = () if isinstance(node, _DEFINITIONS) else _changed(node)
+    changed = () if isinstance(node, DEFINITIONS) else _changed(node)
     binds = frozenset((*bound, *changed, *(name for name, is_bound in inner if is_bound)))
     asked = [*getattr(node, "bases", ()), *getattr(node, "decorator_list", ())]
     tells = frozenset(names_in(*asked))
@@ -77,7 +77,7 @@ def needed_by(pieces: Sequence[Piece], names: Collection[str]) -> list[Piece]:
             binders[name].append(piece)
         for name in piece.tells:
             telling[name].append(piece)
-    for name, piece in {each.node.name: each for each in pieces if isinstance(each.node, _DEFINITIONS)}.items():
+    for name, piece in {each.node.name: each for each in pieces if isinstance(each.node, DEFINITIONS)}.items():
         for used in {name, *piece.needs} if name in telling else ():
             told[used].append(piece)
     waiting, wanted, kept = list(names), set(names), set[Piece]()

@@ -238,9 +238,10 @@ def fragments(text: str, is_wanted: Callable[[str], bool]) -> Iterator[Fragment]
     """
     for piece in _pieces(text):
         whole = _fragment(piece, is_wanted)
-        lines = _lines_at_column_0(piece) if whole.failure else []
-        if len(lines) > 1:
-            yield from (_fragment(line, is_wanted) for line in lines)
+        starts = [match.start() for match in _COLUMN_0.finditer(piece) if match.start()] if whole.failure else []
+        if starts:  # whatever strings or brackets are open there
+            bounds = itertools.pairwise((0, *starts, len(piece)))
+            yield from (_fragment(piece[begin:end], is_wanted) for begin, end in bounds)
         elif _CODE.search(piece):
             yield whole
 
@@ -269,13 +270,6 @@ def _pieces(text: str) -> Iterator[str]:
             start = position
     if start < len(text):
         yield text[start:]
-
-
-def _lines_at_column_0(piece: str) -> list[str]:
-    """The piece cut again, before every line that is not indented, whatever strings or brackets are open there."""
-    starts = [match.start() for match in _COLUMN_0.finditer(piece) if match.start()]
-    bounds = [0, *starts, len(piece)]
-    return [piece[begin:end] for begin, end in itertools.pairwise(bounds)]
 
 
 def _statement_starts(text: str) -> Iterator[int]:

@@ -9,7 +9,6 @@ call `complete_prompt` and `instruct_prompt` `prompt` and `instruction`.
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import functools
 import hashlib
@@ -117,6 +116,9 @@ def _read_big_code_bench(row: Row, source: Source, question: tuple[str, ...] = _
     entry_point = text(row, "entry_point")
     reference = text(row, *_COMPLETE) + text(row, "canonical_solution")
     module = tree_of(reference, "prompt and solution together")
+    names = [getattr(node, "name", "") for node in module.body]
+    # What stands before the function, imports and constants, stands before every solution, as in its own evaluation.
+    before = module.body[: names.index(entry_point)]
     return source.draft(
         module,
         hidden=extract(text(row, "test"), entry_point),
@@ -124,17 +126,10 @@ def _read_big_code_bench(row: Row, source: Source, question: tuple[str, ...] = _
         question=text(row, *question),
         entry_point=entry_point,
         reference_solution=reference,
-        imports=_before(module, entry_point),
+        imports="\n".join(map(source_of, before)),
         time_limit_s=60.0,
         memory_mb=8192,
     )
-
-
-def _before(module: ast.Module, entry_point: str) -> str:
-    """What the prompt does before the function: its imports and constants stand before every solution, as in
-    BigCodeBench's own evaluation."""
-    names = [getattr(node, "name", "") for node in module.body]
-    return "\n".join(source_of(node) for node in module.body[: names.index(entry_point)])
 
 
 def _asserts_of(row: Row) -> str:

@@ -16,10 +16,6 @@ def _compare(operator: ast.cmpop) -> Callable[[Sequence[ast.expr]], ast.expr]:
     return lambda sides: ast.Compare(sides[0], [operator], [sides[1]])
 
 
-def _with_none(operator: ast.cmpop) -> Callable[[Sequence[ast.expr]], ast.expr]:
-    return lambda sides: ast.Compare(sides[0], [operator], [ast.Constant(None)])
-
-
 def _negated(node: ast.expr) -> ast.expr:
     return ast.UnaryOp(ast.Not(), node)
 
@@ -50,8 +46,8 @@ _TWO: Mapping[str, Callable[[Sequence[ast.expr]], ast.expr]] = {
 _ONE: Mapping[str, Callable[[Sequence[ast.expr]], ast.expr]] = {
     "assertTrue": lambda sides: sides[0],
     "assertFalse": lambda sides: _negated(sides[0]),
-    "assertIsNone": _with_none(ast.Is()),
-    "assertIsNotNone": _with_none(ast.IsNot()),
+    "assertIsNone": lambda sides: _compare(ast.Is())([sides[0], ast.Constant(None)]),
+    "assertIsNotNone": lambda sides: _compare(ast.IsNot())([sides[0], ast.Constant(None)]),
 }
 _NAMES = ("first", "second", "expr")
 

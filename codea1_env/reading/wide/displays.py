@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar
 
+from codea1_env.reading.pure_expressions import given_in
+
 MAX_ROWS = 64
 """Rows that are read of one table: a suite has K tests, and what comes after them counts for nothing."""
 
@@ -49,11 +51,7 @@ def table(node: ast.expr, most: int = MAX_ROWS) -> Rows[ast.expr] | None:
         return None
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Dict) and not node.args:
         return _of_dict(node.func.value, node.func.attr, most)
-    return (
-        _of_call(node.func.id, [*node.args, *(keyword.value for keyword in node.keywords)], most)
-        if isinstance(node.func, ast.Name)
-        else None
-    )
+    return _of_call(node.func.id, given_in(node), most) if isinstance(node.func, ast.Name) else None
 
 
 def _of_dict(node: ast.Dict, method: str, most: int) -> Rows[ast.expr] | None:

@@ -311,7 +311,10 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
     elif _is_history(node):
         _check_history(node, entry_point, is_inside)  # type: ignore[arg-type]
     elif is_operation(node, entry_point) and not isinstance(node, ast.Attribute):
-        _check_operation(node, entry_point, is_inside)
+        for part in node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node):
+            if isinstance(part, ast.expr):
+                check = _check if is_object(part, entry_point) else _check_part
+                check(part, entry_point, is_inside)
     elif is_of_member(node, entry_point) and not is_of_class(entry_point):
         owner = node.value  # type: ignore[attr-defined]  # an Attribute
         while isinstance(owner, ast.Attribute) and not owner.attr.startswith("_"):  # `f(x).level.name`
@@ -341,15 +344,6 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         _check_arguments(node, entry_point, is_inside)
     elif not (is_inside and _is_it(node)):
         raise Rejected(Reason.WRAPPED_CALL)
-
-
-def _check_operation(node: ast.expr, entry_point: str, is_inside: bool) -> None:
-    parts = node.args if isinstance(node, ast.Call) else list(ast.iter_child_nodes(node))
-    for part in parts:
-        if isinstance(part, ast.expr) and is_object(part, entry_point):
-            _check(part, entry_point, is_inside)
-        elif isinstance(part, ast.expr):
-            _check_part(part, entry_point, is_inside)
 
 
 def _check_history(node: ast.Call, entry_point: str, is_inside: bool) -> None:

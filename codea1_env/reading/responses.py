@@ -47,7 +47,7 @@ from codea1_env.reading.suites import Ignored, Suite, as_far_as_read, suite_of
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide.reader import WideReader
 from codea1_env.reading.wide.relational_tests import read_relational_case
-from codea1_env.reading.wide.statements import is_main
+from codea1_env.reading.wide.statements import is_main, targets_of
 
 __all__ = [
     "Ignored",
@@ -297,12 +297,9 @@ class _SuiteReader:
 
     def _other(self, statement: ast.stmt) -> None:
         """Remember what an assignment names, the entry point excepted; of anything else, forget what it changes."""
-        targets: list[ast.expr] = []
-        value: ast.expr | None = None
-        if isinstance(statement, ast.Assign):
-            targets, value = statement.targets, statement.value
-        elif isinstance(statement, ast.AnnAssign):
-            targets, value = [statement.target], statement.value
+        assigned = statement if isinstance(statement, ast.Assign | ast.AnnAssign) else None
+        targets = targets_of(assigned) if assigned else []
+        value = assigned.value if assigned else None
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         if value is not None and len(names) == len(targets):
             self._names.bind((name, value) for name in names if name != self._entry_point)

@@ -26,7 +26,7 @@ from codea1_env.reading.parsing import SourceText
 from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide.displays import Rows, table
-from codea1_env.reading.wide.statements import Statements
+from codea1_env.reading.wide.statements import Statements, targets_of
 
 MAX_LEVELS = 12
 """Of functions or fixtures that ask for each other, and blocks inside blocks."""
@@ -209,7 +209,7 @@ def with_setup(node: ast.ClassDef, methods: Sequence[ast.FunctionDef]) -> list[a
         if isinstance(each, ast.FunctionDef) and each.name in names
     ]  # fmt: skip
     own = [each for each in node.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None]
-    kept = {target.id for each in own for target in _targets(each) if isinstance(target, ast.Name)}
+    kept = {target.id for each in own for target in targets_of(each) if isinstance(target, ast.Name)}
     as_names = _Attributes(node.name, kept | {name for setup in setups for name in _kept_by(setup)})
     if not as_names.kept:
         return list(methods)
@@ -218,10 +218,6 @@ def with_setup(node: ast.ClassDef, methods: Sequence[ast.FunctionDef]) -> list[a
     for method in map(as_names.visit, methods):
         method.body = [*before, *method.body]
     return list(methods)
-
-
-def _targets(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
-    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
 
 
 def _kept_by(setup: ast.FunctionDef) -> set[str]:
@@ -245,7 +241,7 @@ class _Attributes(ast.NodeTransformer):
     def of_class(self, statement: ast.Assign | ast.AnnAssign) -> ast.stmt:
         """A statement of the class's own body, behind which its names are attributes."""
         pairs = [ast.Name(_name(each.id), each.ctx) if isinstance(each, ast.Name) else each
-                 for each in _targets(statement)]  # fmt: skip
+                 for each in targets_of(statement)]  # fmt: skip
         assert statement.value is not None
         return ast.copy_location(ast.Assign(pairs, statement.value), statement)
 

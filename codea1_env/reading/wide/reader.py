@@ -39,7 +39,7 @@ from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, is_fixture, n
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, HOMES, IMPORTED, read_condition
-from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, unpacked, waiting
+from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, targets_of, unpacked, waiting
 from codea1_env.sandbox.inside.scope import SHORT
 
 MAX_TESTS = 256
@@ -321,7 +321,7 @@ class WideReader:
         return None
 
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
-        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        targets = targets_of(statement)
         value = written = made = self._made_by(statement.value)
         is_known = value is not statement.value
         if value is not None and not is_known:

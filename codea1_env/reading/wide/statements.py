@@ -105,6 +105,11 @@ class Statements:
         return False
 
 
+def targets_of(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:
+    """What gets a value."""
+    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+
+
 def is_main(statement: ast.If) -> bool:
     """Whether it is `if __name__ == "__main__":`."""
     test = statement.test

@@ -14,7 +14,7 @@ The second table has the same programs, each with a class and an exception that 
 once more. The third has them with an unused attribute of `os`: each call has a process of its own. No peer keeps calls
 apart.
 
-Does not compare isolation: see `codea1 doctor`. What `codea1 score` makes of a CPU-second: `score_rate.py`.
+Does not compare isolation: see `codea1 doctor`.
 """
 
 from __future__ import annotations

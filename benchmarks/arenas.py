@@ -22,20 +22,9 @@ from codea1_env.arena.sharded import ShardedArena
 from codea1_env.extras import for_script
 
 with for_script("dev"):
-    import psutil
+    from clocks import cpu_s
 
 PROGRAMS, SUITES, TESTS = 8, 4, 8
-
-
-def cpu_s() -> float:
-    """Of this process, and of all that it started, whether they still run or not."""
-    times = [psutil.Process().cpu_times()]
-    for child in psutil.Process().children(recursive=True):
-        try:
-            times.append(child.cpu_times())
-        except psutil.NoSuchProcess:
-            continue
-    return sum(each.user + each.system + each.children_user + each.children_system for each in times)
 
 
 def matches(count: int, round_index: int) -> list[Match]:

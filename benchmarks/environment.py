@@ -1,21 +1,16 @@
-"""What the environment costs beside the programs that it runs: a step's overhead, vectors of environments, the import.
+"""What the environment costs beside the programs that it runs: a step's overhead, and the import.
 
-    python benchmarks/environment.py [step] [vector] [import] [--episodes 200] [--envs 16] [--rounds 5]
+    python benchmarks/environment.py [step] [import] [--episodes 200] [--rounds 5]
 
 step: a clock around every step, one around the arena in it and one around the sandbox in that; a step's overhead is
 what is left without the sandbox, in CPU time of this thread, which other work on the machine does not stretch. The
 parts are measured in the same steps, so none is a difference between runs.
-
-vector: steps per second of `AsyncVectorEnv` beside one environment in this process, in turns. Programs that compute
-need cores: on N of them no vector is faster than N environments. Programs that wait (`time.sleep`, charged to them like
-computing) need none: they show what the vector itself allows where there are cores enough.
 
 import: a new interpreter that imports the package and makes an environment, beside one that imports PettingZoo and
 Gymnasium only, in turns.
 """
 
 import argparse
-import os
 import resource
 import statistics
 import subprocess
@@ -23,11 +18,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode
-
 import codea1_env.envs.episode
-from codea1_env import Arena, LocalSandbox, Problem, TestCase, bundled_problems, parallel_env
-from codea1_env.envs.single_seat import CoderEnv
+from codea1_env import Arena, LocalSandbox, bundled_problems, parallel_env
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, RandomTester, TesterRequest
 from codea1_env.sandbox import Job, JobResult
 from codea1_env.terminal import Parser
@@ -40,11 +32,6 @@ IMPORTS = {
     "import, gymnasium.make('codea1_env/Coder-v0')": "import codea1_env, gymnasium as g; g.make('codea1_env/Coder-v0')",
     "import, discrete.parallel_env()": "from codea1_env import discrete; discrete.parallel_env()",
 }
-LOADS = {
-    "computing": "def double(x):\n    return 2 * x + 0 * sum(i & 1 for i in range(1_500_000))\n",
-    "waiting": "import time\n\ndef double(x):\n    time.sleep(0.2)\n    return 2 * x\n",
-}
-"""Programs that take a tenth or two of a second for the call that the tester makes."""
 
 
 class Stopwatch:
@@ -138,43 +125,6 @@ def step(options: argparse.Namespace) -> None:
     )
 
 
-def vector(options: argparse.Namespace) -> None:
-    golden = TestCase("double(2)", "4")
-    problem = Problem("double", "q", "double", reference_solution="def double(x): return 2 * x", golden_tests=(golden,))
-
-    def make() -> CoderEnv:
-        return CoderEnv([problem], opponent=GoldenTester())
-
-    for name, program in LOADS.items():
-        alone, many, ratios = (
-            make(),
-            AsyncVectorEnv([make] * options.envs, shared_memory=False, autoreset_mode=AutoresetMode.SAME_STEP),
-            [],
-        )
-        alone.reset(seed=0)
-        many.reset(seed=0)
-        rates: dict[str, list[float]] = {"one environment": [], f"a vector of {options.envs}": []}
-        for number in range(-1, options.rounds):  # the first starts the sandboxes
-            texts = [f"{program}# {number} {place}" for place in range(options.envs)]
-            began = time.perf_counter()
-            for text in texts:
-                assert alone.step(text)[1] == 1.0
-                alone.reset()
-            between = time.perf_counter()
-            assert (many.step(tuple(texts))[1] == 1.0).all()
-            ended = time.perf_counter()
-            if number >= 0:
-                rates["one environment"].append(options.envs / (between - began))
-                rates[f"a vector of {options.envs}"].append(options.envs / (ended - between))
-                ratios.append((between - began) / (ended - between))
-        alone.close()
-        many.close()
-        rows = [(f"{name}: {which}", found, "steps per second") for which, found in rates.items()]
-        cores = len(os.sched_getaffinity(0))
-        goal = "goal 8 with enough cores" if name == "waiting" else f"{cores} cores"
-        show([*rows, (f"{name}: vector / one", ratios, goal)], f"{options.rounds} rounds | median | quartiles | what")
-
-
 def imports(options: argparse.Namespace) -> None:
     cpu: dict[str, list[float]] = {name: [] for name in IMPORTS}
     wall: dict[str, list[float]] = {name: [] for name in IMPORTS}
@@ -192,7 +142,7 @@ def imports(options: argparse.Namespace) -> None:
     )
 
 
-PARTS = {"step": step, "vector": vector, "import": imports}
+PARTS = {"step": step, "import": imports}
 
 
 def main() -> None:
@@ -200,7 +150,6 @@ def main() -> None:
     # A list as `choices` would be held against the empty default as well, before Python 3.12.
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)")
     parser.add_argument("--episodes", type=int, default=200)
-    parser.add_argument("--envs", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=5, help="at least 2, for quartiles (default: 5)")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):

@@ -2,23 +2,18 @@
 
     python benchmarks/rollouts.py --model DIRECTORY
     python benchmarks/rollouts.py --model DIRECTORY --samples 8 --tokens 160 --repeats 3
-    python benchmarks/rollouts.py --model DIRECTORY --vllm .venv-vllm/bin/python      vLLM for CPUs as well
 
 The sides are interleaved, in CPU-seconds of one thread, since a shared machine's clock says little; ratios are of the
-medians. `generate` samples the same prompts padded on the left, its own way, in the same numbers. vLLM samples without
-adapters and tells no log-probabilities, which is in its favour. The step that is like TRL's has the rows of one group,
-each with its prompt, through PEFT's model: log-probabilities of the responses, clipped loss, backward. Every prompt is
-random tokens: what they say does not change the cost, and no answer ends early. The gap between sampler and learner is
-that of answers to bundled problems.
+medians. `generate` samples the same prompts padded on the left, its own way, in the same numbers. The step that is like
+TRL's has the rows of one group, each with its prompt, through PEFT's model: log-probabilities of the responses, clipped
+loss, backward. Every prompt is random tokens: what they say does not change the cost, and no answer ends early. The gap
+between sampler and learner is that of answers to bundled problems.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import json
 import statistics
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -84,43 +79,6 @@ def stepped(model: Any, prompt: Sequence[int], group: Sequence[Completion]) -> N
     model.zero_grad()
 
 
-class VllmSide:
-    """vLLM in a process of its own (vllm_side.py), under the interpreter that has it."""
-
-    def __init__(self, python: Path, asked: dict[str, Any]) -> None:
-        script = Path(__file__).with_name("vllm_side.py")
-        self.process = subprocess.Popen(
-            [python, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        )
-        self.says(json.dumps(asked))
-
-    def says(self, line: str) -> str:
-        """What it answers to a line."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(line, file=self.process.stdin, flush=True)
-        answer = self.process.stdout.readline().strip()
-        if not answer:
-            raise SystemExit(f"vLLM's side ended with status {self.process.wait()}; what it said is above")
-        return answer
-
-    def __enter__(self) -> VllmSide:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-
-
-def beside_vllm(options: argparse.Namespace, dtype: torch.dtype, prompts: Sequence[Sequence[int]]) -> Any:
-    """A context with vLLM's side; with None where `--vllm` is not given."""
-    if options.vllm is None:
-        return contextlib.nullcontext()
-    asked = {"model": str(options.model), "dtype": str(dtype).removeprefix("torch."), "prompts": prompts}
-    asked |= {name: getattr(options, name) for name in ("samples", "prompt_tokens", "tokens")}
-    return VllmSide(options.vllm, asked)
-
-
 def sides(model: LanguageModel, other: Any, options: argparse.Namespace) -> dict[str, float]:
     """Median CPU-seconds by side, and the gap between sampler and learner."""
     adapter = Adapter(model.base.shape, 8, 32.0)
@@ -133,17 +91,14 @@ def sides(model: LanguageModel, other: Any, options: argparse.Namespace) -> dict
         beside = peft.PeftModel.from_pretrained(other, directory, is_trainable=True)
     learner, sampling = Learner(model.base, adapter), RolloutSampling(max_tokens=options.tokens)
     spent: dict[str, list[float]] = {"rollouts": [], "generate": [], "learner": [], "step": []}
-    with beside_vllm(options, model.base.dtype, prompts) as vllm:
-        for _ in range(options.repeats):
-            found: list[list[Completion]] = []
-            spent["rollouts"].append(cpu_seconds(lambda: found.extend(engine.sample(requests, sampling))))  # noqa: B023
-            spent["generate"].append(cpu_seconds(lambda: generated(beside, requests, options.tokens)))
-            if vllm is not None:
-                spent.setdefault("vllm", []).append(float(vllm.says("again")))
-            prompt, group = requests[0].prompt, found[0]
-            tokens = [one.tokens for one in group]
-            spent["learner"].append(cpu_seconds(lambda: learner.learn(prompt, tokens, Likelier())))  # noqa: B023
-            spent["step"].append(cpu_seconds(lambda: stepped(beside, prompt, group)))  # noqa: B023
+    for _ in range(options.repeats):
+        found: list[list[Completion]] = []
+        spent["rollouts"].append(cpu_seconds(lambda: found.extend(engine.sample(requests, sampling))))  # noqa: B023
+        spent["generate"].append(cpu_seconds(lambda: generated(beside, requests, options.tokens)))
+        prompt, group = requests[0].prompt, found[0]
+        tokens = [one.tokens for one in group]
+        spent["learner"].append(cpu_seconds(lambda: learner.learn(prompt, tokens, Likelier())))  # noqa: B023
+        spent["step"].append(cpu_seconds(lambda: stepped(beside, prompt, group)))  # noqa: B023
     medians = {side: statistics.median(values) for side, values in spent.items()}
     return medians | {"gap": gap(model, engine, learner, sampling)}
 
@@ -171,7 +126,6 @@ def main() -> None:
     parser.add_argument("--prompt-tokens", type=int, default=200, help="(default: 200)")
     parser.add_argument("--tokens", type=int, default=160, help="of each answer (default: 160)")
     parser.add_argument("--repeats", type=int, default=3, help="(default: 3)")
-    parser.add_argument("--vllm", type=Path, metavar="PYTHON", help="an interpreter with vLLM (default: without vLLM)")
     options = parser.parse_args()
     torch.set_num_threads(1)
     model = load(options.model, dtype=options.dtype)
@@ -181,12 +135,10 @@ def main() -> None:
     found = sides(model, other, options)
     rows = options.prompts * options.samples
     print(f"{rows} rows, prompts of {options.prompt_tokens} tokens, {model.base.dtype}; tokens a CPU-second:")
-    for name in (name for name in ("rollouts", "generate", "vllm", "learner", "step") if name in found):
+    for name in ("rollouts", "generate", "learner", "step"):
         count = options.samples if name in ("learner", "step") else rows
         print(f"  {name:9} {count * options.tokens / found[name]:8.1f}   ({found[name]:.1f} CPU-seconds)")
     print(f"rollouts beside generate {found['generate'] / found['rollouts']:.2f}x, goal 4")
-    if "vllm" in found:
-        print(f"rollouts beside vLLM     {found['vllm'] / found['rollouts']:.2f}x")
     print(f"learner beside the step  {found['step'] / found['learner']:.2f}x, goal 3")
     print(f"mean gap of log-probabilities, learner to sampler: {found['gap']:.4f}, goal .01")
 

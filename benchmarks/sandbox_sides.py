@@ -9,7 +9,6 @@ called by its own public function with its own settings, on programs, inputs and
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import pickle
 import resource
@@ -62,7 +61,7 @@ def own_cpu_s() -> float:
 
 def codea1(workers: int = 1) -> tuple[Run, Callable[[], float]]:
     """This project: `Judge.try_programs` on the local sandbox, every layer on."""
-    import psutil
+    from clocks import cpu_s
 
     from codea1_env.judging.judge import Expectation, Judge, Trial
     from codea1_env.problems import Problem
@@ -75,13 +74,6 @@ def codea1(workers: int = 1) -> tuple[Run, Callable[[], float]]:
         expectations = tuple(map(Expectation, unit.encoded_calls, unit.encoded_values))
         results = judge.try_programs([Trial(problem, source, expectations) for source in unit.programs])
         return [[verdict == "pass" for verdict in result.verdicts] for result in results]
-
-    def cpu_s() -> float:
-        total = own_cpu_s()
-        for process in psutil.Process().children(recursive=True):  # the zygotes; ended candidates are in their account
-            with contextlib.suppress(psutil.NoSuchProcess):
-                total += sum(process.cpu_times()[:4])
-        return total
 
     return run, cpu_s
 

@@ -15,7 +15,6 @@ With a device for each seat the goal is another: (1 + g) / 2 of the two alone, g
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import os
 import tempfile
@@ -29,7 +28,7 @@ from codea1_env.terminal import Parser
 
 with for_script("train,dev"):
     import numpy as np
-    import psutil
+    from clocks import cpu_s
     from datasets import Dataset
     from transformers import AutoTokenizer, TrainerCallback
     from transformers.trainer_callback import PrinterCallback
@@ -97,19 +96,10 @@ class Stopwatch(TrainerCallback):  # type: ignore[misc]  # the base class has no
         self.cpu.append(cpu_s() - self._cpu_before)
 
 
-def cpu_s() -> float:
-    """CPU seconds so far of this process and of all below it, ended ones too: other work disturbs these least."""
-    total = time.process_time()
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            total += sum(process.cpu_times()[:4])
-    return total
-
-
 def duel(preset: Preset, base: Path, problems: Sequence[Problem], directory: Path, engine: str) -> tuple[Side, float]:
     """The duel, and the environment's share of its rounds."""
     arguments, cpu = RecipeArguments(preset, directory, 0, resume=False, engine=engine), list[float]()
-    with Run(arguments, SEATS) as run, open_backend(run, base) as backend, open_arena(run) as arena:
+    with Run(arguments, SEATS) as run, open_backend(run, base) as backend, open_arena(run, len(problems)) as arena:
         duel = Recipe(run, backend, arena, base, base, problems)
         seats = [duel.policy(seat) for seat in SEATS]
         for index in duel.rounds():

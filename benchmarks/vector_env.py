@@ -12,7 +12,6 @@ has, what one of them takes at least (a program of one line with one call), and 
 """
 
 import argparse
-import contextlib
 import itertools
 import random
 import statistics
@@ -28,7 +27,7 @@ from codea1_env.sandbox import CallsJob, Job, JobResult
 from codea1_env.terminal import Parser
 
 with for_script("dev"):
-    import psutil
+    from clocks import below_s
 
 GROUPS = {"drawn for each episode": 1, "drawn for 8 episodes": 8}
 Episode = tuple[str, str, str]
@@ -49,15 +48,6 @@ class Counted:
 
     def close(self) -> None:
         self._sandbox.close()
-
-
-def below_s() -> float:
-    """CPU seconds so far of all processes below this one, ended ones too."""
-    total = 0.0
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            total += sum(process.cpu_times()[:4])
-    return total
 
 
 def timed(action: Callable[[], list[float]]) -> tuple[list[float], float]:

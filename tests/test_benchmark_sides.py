@@ -20,7 +20,7 @@ def test_no_benchmark_reads_its_words_without_a_parser() -> None:
     "words",
     [
         "sandbox_sides.py", "sandbox_sides.py nobody", "torture_load.py", "torture_load.py zygote many 1 0",
-        "torture_load.py nothing 1 1 0", "torture_load.py zygote 1 1 2", "vllm_side.py word", "vllm_side.py",
+        "torture_load.py nothing 1 1 0", "torture_load.py zygote 1 1 2",
         "graders/ours.py nowhere", "graders/semantics.py nothing", "graders/bigcodebench_scripts.py soon",
     ],
 )  # fmt: skip

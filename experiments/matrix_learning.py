@@ -39,7 +39,7 @@ class Arm:
 
     name: str
     coder_paid_by: str = "tests"
-    """tests: the tester's suites; golden: the golden tests; played: all played calls."""
+    """tests: the tester's suites; golden: the golden tests."""
     tester_learns: bool = True
     starts_from: str = ""
     """The arm whose final tester plays here."""
@@ -51,9 +51,7 @@ class Arm:
     """Without it a test is valid where more than half of the question's N programs pass it as it is written."""
     white_box: bool = True
     baseline: str = "group"
-    """`question`: of both seats, `advantages.QuestionMean`; `rae`: `advantages.SeatMean`."""
-    pays_history: bool = True
-    """Where it does not, f_hist is put as 0 in the tester's reward."""
+    """`rae`: of both seats, `advantages.SeatMean`."""
     tests: int = K
     """Of a suite."""
     coder_rate: float = CODER_RATE
@@ -241,8 +239,7 @@ class Game:
         logits = self.policies.program_logits(self.questions, chosen)
         programs = program_draws(logits, self.generator)
         if self.arm.coder_paid_by != "tests":
-            calls = self.questions.golden if self.arm.coder_paid_by == "golden" else self._played_calls()
-            rewards = self._share_of(calls, chosen, programs)
+            rewards = self._share_of(self.questions.golden, chosen, programs)
             self.coder_rewards.append(float(rewards.mean()))
         else:
             rewards = self._duels(chosen, programs)
@@ -255,8 +252,7 @@ class Game:
         names = [self.questions.ids[place] for place in chosen]
         replays = [[int(case.call) for case in self.book.replay(name, REPLAYS)] for name in names]
         paid = pay(self.questions, self.arm, chosen, programs, suites, replays)
-        tester = paid.tester if self.arm.pays_history else paid.without_history
-        earned = tester + paid.shares if self.arm.paid_for_both else tester
+        earned = paid.tester + paid.shares if self.arm.paid_for_both else paid.tester
         if self.arm.tester_learns:
             self._teach_tester(chosen, programs, suites, earned, paid, test_logits)
         if self.arm.book:
@@ -264,17 +260,13 @@ class Game:
                 self._remember(int(place), programs[row], suites[row], paid.failed[row], replays[row])
         rewards = paid.shares.mean(2)
         self.coder_rewards.append(float(rewards.mean()))
-        return rewards + tester.mean(2) if self.arm.paid_for_both else rewards
+        return rewards + paid.tester.mean(2) if self.arm.paid_for_both else rewards
 
     def _remember(self, question: int, programs: Ints, suites: Ints, failed: Flags, replays: list[int]) -> None:
         passed = ~_fails_on(self.questions, question, programs, replays)
         passes = [_case(replays[column]) for column in np.nonzero(passed)[1]]
         failures = [_case(place) for place in self.questions.calls[question][suites[failed]]]
         self.book.record(self.questions.ids[question], passes, failures)
-
-    def _played_calls(self) -> Flags:
-        places = np.arange(self.questions.calls.shape[1])
-        return self.questions.run & (self.questions.calls == places)
 
     def _share_of(self, tests: Flags, chosen: Ints, programs: Ints) -> Floats:
         passes = ~self.questions.fails[chosen[:, None], programs] & tests[chosen][:, None]

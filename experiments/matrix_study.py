@@ -4,7 +4,7 @@
     python experiments/matrix_study.py    # the bundled pools: small, for a look
 
 docs/results.md says what came out and how recorded pools are made. Arms and figures were written down before the first
-run on those. Needs matplotlib for the pictures (extra `train`); everything else is numpy.
+run on those. Needs matplotlib for the picture (extra `train`); everything else is numpy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import json
 import multiprocessing
 import sys
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from codea1_env.extras import for_script
@@ -32,18 +31,15 @@ with for_script("train"):
         TESTER_RATE,
         Arm,
         Game,
-        K,
         Policies,
         pay,
         softmax,
         suite_draws,
     )
     from matrix_pools import Floats, Ints, Questions, Source, questions_of, source_of, written_outcomes
-    from matrix_tables import FOLLOWED, figures, tables
+    from matrix_tables import draw, tables
 
     from codea1_env.discrete import bundled_pools, read_pools
-    from codea1_env.discrete.solve import exploitability, sequential_equilibrium
-    from codea1_env.rewards.code_a1 import RewardConfig
 
 ROUNDS, EVERY = 200, 20
 """Rounds of a run, and how many lie between two evaluations."""
@@ -51,35 +47,18 @@ HELD_OUT = 1 / 3
 """Share of the questions that nobody learns on."""
 SAMPLED = 8
 """Suites drawn against every program where a tester is measured."""
-SOLVED, SOLVED_EVERY = 6, 40
-"""Training questions whose exploitability is followed, and rounds between two looks."""
 
 ARMS = (
     Arm("golden tests", coder_paid_by="golden", tester_learns=False, book=False),
-    Arm("all played calls", coder_paid_by="played", tester_learns=False, book=False),
     Arm("frozen tester", tester_learns=False),
     Arm("co-trained"),
     Arm("co-trained, black box", white_box=False),
     Arm("finished tester", tester_learns=False, starts_from="co-trained"),
     Arm("no book", book=False),
-    Arm("f_hist unpaid", pays_history=False),
-    Arm("question baseline", baseline="question"),
-    *(Arm(f"alpha {alpha:g}", alpha=alpha) for alpha in (0.0, 0.25, 0.75, 1.0)),
     Arm("one learner", book=False, paid_for_both=True),
     Arm("no reference", book=False, reference=False),
     Arm("one learner, no reference", book=False, reference=False, paid_for_both=True),
 )
-COMPARED = ("golden tests", "frozen tester", "co-trained", "one learner, no reference", "all played calls")
-"""Coders of the payoff matrix, after the untrained one; its testers are those of them that learn."""
-
-
-@dataclass(slots=True)
-class Run:
-    """What one arm came to with one seed."""
-
-    numbers: dict[str, float]
-    curves: dict[str, list[float]] = field(default_factory=dict)
-    """One value for each evaluation, or look."""
 
 
 def main() -> None:
@@ -89,7 +68,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"of a run (default: {ROUNDS})")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--output", type=Path, default=Path("runs/matrix-study"), help="where results.json, table.md "
-                        "and the pictures go (default: runs/matrix-study)")  # fmt: skip
+                        "and the picture go (default: runs/matrix-study)")  # fmt: skip
     options = parser.parse_args()
     for name, least in (("seeds", 2), ("rounds", 2 * EVERY), ("workers", 1)):
         if getattr(options, name) < least:
@@ -117,25 +96,24 @@ def main() -> None:
         "rounds": options.rounds,
         "rates": [CODER_RATE, TESTER_RATE, BASELINE_RATE],
         "seconds": {"programs on tests as written": prepared - began, "runs": time.monotonic() - prepared},
-        "seeds": [
-            {name: {"numbers": run.numbers, "curves": run.curves} for name, run in runs.items()} for runs in found
-        ],
+        "seeds": found,
     }
     (options.output / "results.json").write_text(json.dumps(record) + "\n")
     text = tables(record)
     (options.output / "table.md").write_text(text)
     print(text)
-    figures(record, options.output)
+    draw(record, options.output / "matrix-ordering.png")
 
 
-def _one_seed(work: tuple[Source, int, int]) -> dict[str, Run]:
+def _one_seed(work: tuple[Source, int, int]) -> dict[str, dict[str, float]]:
+    """What every arm came to with one seed."""
     source, seed, rounds = work
     questions = questions_of(source, seed)
     order = np.random.default_rng([seed, 0]).permutation(len(questions.ids))
     cut = round(len(order) * HELD_OUT)
     held_out, train = np.sort(order[:cut]), np.sort(order[cut:])
     final = {"base": Policies.untrained(questions)}
-    runs = {"base": Run(evaluation(questions, final["base"], train, held_out, seed))}
+    runs = {"base": evaluation(questions, final["base"], train, held_out, seed)}
     for arm in ARMS:
         policies = Policies.untrained(questions)
         if arm.starts_from:
@@ -143,21 +121,15 @@ def _one_seed(work: tuple[Source, int, int]) -> dict[str, Run]:
             policies = Policies(policies.coder, begun.tester.copy(), begun.attack.copy())
         runs[arm.name] = _train(questions, Game(questions, arm, train, seed, policies), held_out, seed, rounds)
         final[arm.name] = policies
-    runs["payoffs"] = Run(_payoffs(questions, final, held_out, seed))
     return runs
 
 
-def _train(questions: Questions, game: Game, held_out: Ints, seed: int, rounds: int) -> Run:
-    arm, train, policies = game.arm, game.train, game.policies
-    curves: dict[str, list[float]] = {"hidden, held out": [], "hidden, trained on": [], "exploitability": []}
+def _train(questions: Questions, game: Game, held_out: Ints, seed: int, rounds: int) -> dict[str, float]:
+    train, policies = game.train, game.policies
     passed = []
     for number in range(rounds + 1):
         if number % EVERY == 0:
             passed.append(_call_rates(questions, policies)[train])
-            curves["hidden, held out"].append(_hidden(questions, policies, held_out))
-            curves["hidden, trained on"].append(_hidden(questions, policies, train))
-        if number % SOLVED_EVERY == 0 and arm.name in FOLLOWED:
-            curves["exploitability"].append(_exploitable(questions, policies, train[:SOLVED], seed))
         if number < rounds:
             game.round()
     numbers = evaluation(questions, policies, train, held_out, seed)
@@ -169,7 +141,7 @@ def _train(questions: Questions, game: Game, held_out: Ints, seed: int, rounds: 
     numbers["book"] = float(len(game.book))
     for name, groups in game.moved.items():
         numbers[f"moved by f_hist, {name}"] = float(np.mean(groups)) if groups else 0.0
-    return Run(numbers, {name: curve for name, curve in curves.items() if curve})
+    return numbers
 
 
 def _mixes(questions: Questions, policies: Policies) -> Floats:
@@ -211,50 +183,6 @@ def _against(questions: Questions, policies: Policies, question: int, targets: I
     generator = np.random.default_rng([seed, 2, question])
     suites = suite_draws(policies.test_logits(questions, chosen, programs), SAMPLED, generator)
     return pay(questions, Arm("measured"), chosen, programs, suites, [[]])
-
-
-def _exploitable(questions: Questions, policies: Policies, chosen: Ints, seed: int) -> float:
-    """Mean over questions of what both sides could gain by best responses, the tester after seeing the program."""
-    config = RewardConfig(suite_size=K)
-    mixes = _mixes(questions, policies)
-    found = []
-    for place in chosen:
-        pool = questions.pools[place]
-        programs = np.arange(len(pool.programs))
-        generator = np.random.default_rng([seed, 3, place])
-        logits = policies.test_logits(questions, np.array([place]), programs[None])
-        drawn = suite_draws(logits, SAMPLED, generator)[0]
-        testers: list[dict[tuple[int, ...], float]] = []
-        for suites in drawn.tolist():
-            mix: dict[tuple[int, ...], float] = {}
-            for suite in map(tuple, suites):
-                mix[suite] = mix.get(suite, 0.0) + 1 / SAMPLED
-            testers.append(mix)
-        found.append(exploitability(pool, mixes[place, : len(programs)].tolist(), testers, config))
-    return float(np.mean(found))
-
-
-def _payoffs(questions: Questions, final: dict[str, Policies], held_out: Ints, seed: int) -> dict[str, float]:
-    """R_C and R_T of every coder against every tester on held-out questions, and in equilibrium."""
-    coders = {name: _mixes(questions, final[name]) for name in ("base", *COMPARED)}
-    testers = [
-        name for name in ("base", *COMPARED) if name not in ("golden tests", "all played calls", "frozen tester")
-    ]
-    numbers: dict[str, float] = {}
-    for tester in testers:
-        earned: dict[str, list[tuple[float, float]]] = {name: [] for name in coders}
-        for place in held_out:
-            programs = np.flatnonzero(questions.programs[place])
-            paid = _against(questions, final[tester], int(place), programs, seed)
-            for name, mixes in coders.items():
-                shares = mixes[place, programs]
-                earned[name].append((shares @ paid.shares[0].mean(1), shares @ paid.tester[0].mean(1)))
-        for name, pairs in earned.items():
-            numbers[f"R_C|{name}|{tester}"], numbers[f"R_T|{name}|{tester}"] = map(float, np.mean(pairs, axis=0))
-    solved = [sequential_equilibrium(questions.pools[place], RewardConfig(suite_size=K)) for place in held_out]
-    numbers["R_C|equilibrium"] = float(np.mean([one.coder_rewards[one.program] for one in solved]))
-    numbers["R_T|equilibrium"] = float(np.mean([one.tester_rewards[one.program] for one in solved]))
-    return numbers
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@
     python experiments/study.py --bases 3 --seeds 3 --arms main      three base models, each with its own warm start
 
 Every cell is a run of a recipe in its own process, one core each. Ctrl-C and the end of `--budget-min` let each
-run end its round and leave a checkpoint; the same command continues. results.json, table.md and the figures are written
-whenever it ends.
+run end its round and leave a checkpoint; the same command continues. results.json, table.md and a picture of each
+preset are written whenever it ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from codea1_env.extras import for_script
 from codea1_env.terminal import Parser
 
 with for_script("train"):
-    import study_figures
     import study_report
     from study_arms import Arm, as_table, chosen_arms
     from study_cells import ROOT, Cell, Ended, Running, outcome, plan, run_cells, twins_of
@@ -162,13 +161,12 @@ def _show(bar: Any, done: int, running: Sequence[Running]) -> None:
 def _report(
     directory: Path, cells: Sequence[Cell], arms: Sequence[Arm], twins: dict[str, str], ended: Ended, began: str
 ) -> None:
-    """results.json, table.md and the figures, from all that is done so far."""
+    """results.json, table.md and a picture of each preset, from all that is done so far."""
     found, missing = (
         [],
         dict.fromkeys(ended.left, f"not run: {ended.stopped}" if ended.stopped else "not run yet")
         | dict(ended.failures),
     )
-    curves: dict[str, dict[str, dict[study_report.Place, dict[int, float]]]] = {}
     for cell in cells:
         folder = directory / "cells" / twins[cell.name]
         result = outcome(folder)
@@ -177,9 +175,7 @@ def _report(
             seen = {"diagnostics": diagnostics_of(folder / "run"), "curve": curve_of(folder / "run")}
             seen["compute"] = compute_of(folder / "run", cell.resolved())
             found.append(result | {"name": cell.name, "arm": cell.arm.name} | seen | twin)
-            place = study_report.Place(cell.base, cell.seed)
-            curves.setdefault(cell.preset, {}).setdefault(cell.arm.name, {})[place] = seen["curve"]
-    for preset in curves:
+    for preset in sorted({cell["preset"] for cell in found}):
         judges = [cell.get("judge", 1) for cell in found if cell["preset"] == preset]
         require_comparable(judges, str(load_preset(preset).problems.family), f"cells of {preset}")
     hours = sum(result["seconds"] for result in found if "same_run_as" not in result) / 3600
@@ -201,7 +197,8 @@ def _report(
     write_whole(directory / "results.json", json.dumps(results, indent=1) + "\n")
     table = study_report.as_markdown(scores, order, provenance, missing)
     write_whole(directory / "table.md", table)
-    study_figures.draw_all(scores, curves, order, directory)
+    for preset, of_preset in scores.items():
+        study_report.draw(of_preset, order, directory / f"{preset}-hidden.png")
     print(table)
     print(f"everything is in {directory}; missing cells: {len(missing)}")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -16,9 +17,7 @@ from codea1_env.bench.estimates import (
     by_base,
     mean_by_base,
     of_share,
-    probability_of_improvement,
     shown,
-    stratified_interquartile_mean,
 )
 from codea1_env.terminal import markdown_table
 
@@ -108,7 +107,6 @@ def estimates(scores: Scores) -> Any:
             preset: {arm: against_main(arms, arm) for arm in arms if arm != MAIN and MAIN in arms}
             for preset, arms in scores.items()
         },
-        "over_presets": over_presets(scores),
     }
     return _without_nan(found)
 
@@ -137,12 +135,10 @@ def against_main(arms: Mapping[str, Runs], arm: str) -> dict[str, Any]:
     places, found = sorted(main.keys() & other.keys()), paired(arms, MAIN, arm, PRIMARY)
     if found is None:
         return {}
-    better = probability_of_improvement([main[place] for place in places], [other[place] for place in places])
     return {
         "bases": [place.base for place in places],
         "seeds": [place.seed for place in places],
         "paired": asdict(found),
-        "probability_of_improvement": asdict(better),
     }
 
 
@@ -153,17 +149,6 @@ def paired(arms: Mapping[str, Runs], first: str, second: str, measure: str) -> E
     return mean_by_base(by_base(differences)) if differences else None
 
 
-def over_presets(scores: Scores) -> dict[str, Any]:
-    """Per arm that every preset has: the stratified interquartile mean of the primary measure."""
-    common = set.intersection(*(set(arms) for arms in scores.values())) if scores else set()
-    found = {}
-    for arm in sorted(common):
-        strata = [list(column(arms[arm], PRIMARY).values()) for arms in scores.values()]
-        if all(strata):
-            found[arm] = asdict(stratified_interquartile_mean(strata))
-    return found
-
-
 def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, Any], missing: Mapping[str, str]) -> str:
     """table.md: one section a preset, then what is missing, then where it comes from."""
     parts = ["# Study: results", ""]
@@ -172,11 +157,6 @@ def as_markdown(scores: Scores, order: Sequence[str], provenance: Mapping[str, A
         parts += _pair_table(arms)
         parts += ["### Diagnostics", "", *_arm_table(arms, order, DIAGNOSED), ""]
         parts += _compute_table(arms, order)
-    together = over_presets(scores) if len(scores) > 1 else {}
-    if together:
-        parts += ["## All presets: interquartile mean of the hidden pass rate, stratified bootstrap", ""]
-        rows = [(f"`{arm}`", shown(Estimate(**together[arm]))) for arm in order if arm in together]
-        parts += [markdown_table(("arm", "estimate"), rows), ""]
     if missing:
         parts += ["## Missing cells", "", *(f"- {name}: {reason}" for name, reason in sorted(missing.items())), ""]
     parts += ["## Provenance", "", *(f"- {key}: {value}" for key, value in provenance.items()), ""]
@@ -205,19 +185,13 @@ def _bases(arms: Mapping[str, Runs]) -> int:
 def _difference_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[str]:
     if MAIN not in arms:
         return []
-    paired = "base and seed" if _bases(arms) > 1 else "seed"
-    said = (
-        f"`code_a1` minus the arm, coder's hidden pass rate, paired by {paired}; P: how likely a run of `code_a1` is "
-        "better."
-    )
+    unit = "base and seed" if _bases(arms) > 1 else "seed"
+    said = f"`code_a1` minus the arm, coder's hidden pass rate, paired by {unit}."
     rows = []
     for arm in (arm for arm in order if arm in arms and arm != MAIN):
-        found = against_main(arms, arm)
-        if found:
-            better = Estimate(**found["probability_of_improvement"])
-            likely = shown(better) if better.runs > 1 else "one seed"
-            rows.append((f"`{arm}`", shown(Estimate(**found["paired"]), "+"), likely))
-    return [said, "", markdown_table(("arm", "difference", "P [bootstrap]"), rows)]
+        if found := paired(arms, MAIN, arm, PRIMARY):
+            rows.append((f"`{arm}`", shown(found, "+")))
+    return [said, "", markdown_table(("arm", "difference"), rows)]
 
 
 def _pair_table(arms: Mapping[str, Runs]) -> list[str]:
@@ -243,3 +217,23 @@ def _compute_table(arms: Mapping[str, Runs], order: Sequence[str]) -> list[str]:
         return []
     table = markdown_table(["arm", *COMPUTE.values(), "runs"], rows)
     return ["### Compute of a run", "", "Means over runs.", "", table, ""]
+
+
+def draw(arms: Mapping[str, Runs], order: Sequence[str], file: Path) -> None:
+    """The primary measure, a row an arm: its seeds, their mean and its interval."""
+    import matplotlib.figure
+
+    names = [arm for arm in order if arm in arms and column(arms[arm], PRIMARY)]
+    figure = matplotlib.figure.Figure(figsize=(8, 1.2 + 0.3 * len(names)), layout="constrained")
+    axis = figure.subplots()
+    for place, arm in enumerate(reversed(names)):
+        values = column(arms[arm], PRIMARY)
+        found = mean_of(PRIMARY, by_base(values))
+        axis.plot(list(values.values()), [place] * found.runs, "o", color="tab:grey", alpha=0.6)
+        axis.plot([found.value], [place], "D", color="tab:blue")
+        if not math.isnan(found.low):
+            axis.plot([found.low, found.high], [place, place], color="tab:blue")
+    axis.set_yticks(range(len(names)), list(reversed(names)))
+    axis.grid(axis="x", alpha=0.3)
+    axis.set_title(f"{SHOWN[PRIMARY]} (dots: runs; line: 95 %)")
+    figure.savefig(file, dpi=90)

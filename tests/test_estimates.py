@@ -8,30 +8,10 @@ import pytest
 pytest.importorskip("scipy", reason="the extra `solve` is not installed")
 
 from codea1_env.bench.estimates import (
-    interquartile_mean,
     mean_by_base,
     mean_with_t,
     new_run,
-    probability_of_improvement,
-    stratified_interquartile_mean,
 )
-
-
-@pytest.mark.parametrize(
-    ("scores", "mean"),
-    [
-        ([0.0, 1.0, 2.0, 3.0], 1.5),
-        ([9.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, -9.0], 2.5),
-        # Of three runs the lowest and the highest weigh a quarter of the middle one: (1 + 4 * 2 + 6) / 6.
-        ([6.0, 1.0, 2.0], 2.5),
-        ([1.0, 3.0], 2.0),
-        ([7.0], 7.0),
-    ],
-)
-def test_the_interquartile_mean_leaves_out_a_quarter_of_the_weight_at_either_end(
-    scores: list[float], mean: float
-) -> None:
-    assert interquartile_mean(scores) == pytest.approx(mean)
 
 
 def test_students_interval_is_the_textbooks() -> None:
@@ -39,20 +19,6 @@ def test_students_interval_is_the_textbooks() -> None:
     assert (found.value, found.runs) == (2.0, 3)
     assert found.high - found.value == pytest.approx(4.302653 / 3**0.5, abs=1e-5)
     assert found.value - found.low == pytest.approx(4.302653 / 3**0.5, abs=1e-5)
-
-
-def test_the_probability_of_improvement_counts_pairs_and_ties_half() -> None:
-    assert probability_of_improvement([3.0, 4.0], [1.0, 3.0]).value == pytest.approx(3.5 / 4)
-    sure = probability_of_improvement([2.0, 3.0, 4.0], [0.0, 1.0, 1.5])
-    assert (sure.low, sure.value, sure.high) == (1.0, 1.0, 1.0)
-
-
-def test_strata_weigh_the_same_whatever_their_number_of_runs() -> None:
-    found = stratified_interquartile_mean([[0.0] * 20, [1.0, 1.0]])
-    assert (found.value, found.low, found.high, found.runs) == (0.5, 0.5, 0.5, 22)
-    assert stratified_interquartile_mean([[0.0, 0.2, 0.4], [0.6, 0.8, 1.0]], seed=1) == stratified_interquartile_mean(
-        [[0.0, 0.2, 0.4], [0.6, 0.8, 1.0]], seed=1
-    )
 
 
 def test_students_interval_covers_the_mean_of_few_runs_as_often_as_it_says() -> None:
@@ -64,8 +30,6 @@ def test_students_interval_covers_the_mean_of_few_runs_as_often_as_it_says() -> 
 
 def test_one_run_has_no_interval_and_none_is_refused() -> None:
     assert math.isnan(mean_with_t([0.5]).low)
-    assert math.isnan(probability_of_improvement([1.0], [0.0]).high)
-    assert math.isnan(stratified_interquartile_mean([[0.5, 0.6], [0.5]]).low)
     for scores in ([], [float("nan")], [float("inf"), 1.0]):
         with pytest.raises(ValueError, match="one finite number per run"):
             mean_with_t(scores)

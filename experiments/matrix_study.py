@@ -26,7 +26,6 @@ from codea1_env.terminal import Parser
 with for_script("train"):
     import numpy as np
     from matrix_learning import (
-        BASELINE_RATE,
         CODER_RATE,
         TESTER_RATE,
         Arm,
@@ -94,7 +93,7 @@ def main() -> None:
         "programs": sum(len(pool.programs) for pool in source.pools),
         "tests": sum(len(pool.tests) for pool in source.pools),
         "rounds": options.rounds,
-        "rates": [CODER_RATE, TESTER_RATE, BASELINE_RATE],
+        "rates": [CODER_RATE, TESTER_RATE],
         "seconds": {"programs on tests as written": prepared - began, "runs": time.monotonic() - prepared},
         "seeds": found,
     }

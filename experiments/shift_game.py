@@ -30,7 +30,7 @@ from codea1_env.terminal import Parser
 
 with for_script("train"):
     import numpy as np
-    from matrix_learning import Arm, Game, M, Policies, pay, softmax, suite_draws
+    from matrix_learning import Arm, Game, Policies, softmax
     from matrix_pools import Flags, Floats, Ints, Questions
     from shift_report import expected_of, kept, tables
 
@@ -58,13 +58,8 @@ ARMS = (
     replace(CODE_A1, name="frozen_trained", tester_learns=False, starts_from="code_a1"),
     replace(CODE_A1, name="frozen_early", tester_learns=False, starts_from="early"),
     replace(CODE_A1, name="frozen", tester_learns=False),
-    replace(CODE_A1, name="golden", coder_paid_by="golden"),
     replace(CODE_A1, name="black_box", white_box=False),
-    replace(CODE_A1, name="past_testers"),
-    replace(CODE_A1, name="one_learner", paid_for_both=True),
-    replace(CODE_A1, name="rae", baseline="rae"),
     replace(CODE_A1, name="no_book", book=False),
-    replace(CODE_A1, name="frozen_trained_no_book", book=False, tester_learns=False, starts_from="no_book"),
 )
 
 
@@ -77,25 +72,6 @@ class Habits(Policies):
 
     def program_logits(self, questions: Questions, chosen: Ints) -> Floats:
         return Policies.program_logits(self, questions, chosen) + self.habits[chosen]
-
-
-class PastTesters(Game):
-    """A quarter more suites, by a tester of an earlier round."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.past: list[Policies] = []
-
-    def _duels(self, chosen: Ints, programs: Ints) -> Floats:
-        if len(self.coder_rewards) % EVERY == 0:
-            now = self.policies
-            self.past.append(Policies(now.coder, now.tester.copy(), now.attack.copy()))
-        rewards = super()._duels(chosen, programs)
-        tester = self.past[self.generator.integers(len(self.past))]
-        logits = tester.test_logits(self.questions, chosen, programs)
-        suites = suite_draws(logits, 1, self.generator, self.arm.tests)
-        paid = pay(self.questions, self.arm, chosen, programs, suites, [[] for _ in chosen])
-        return (M * rewards + paid.shares[..., 0]) / (M + 1)
 
 
 def questions_of(drawn: Sequence[BandQuestion], reads: bool, seed: int) -> Questions:
@@ -206,8 +182,7 @@ def run_place(setting: Setting, base: int, seed: int, arms: Sequence[Arm] = ARMS
             begun = testers[arm.starts_from]
             policies.tester, policies.attack = begun.tester.copy(), begun.attack.copy()
         arm = replace(arm, tester_rate=setting.tester_rate, tests=setting.tests)
-        kind = PastTesters if arm.name == "past_testers" else Game
-        game, looks = kind(questions, arm, np.arange(TRAIN), seed, policies), []
+        game, looks = Game(questions, arm, np.arange(TRAIN), seed, policies), []
         for number in range(ROUNDS + 1):
             if number % EVERY == 0:
                 looks.append(_look(questions, policies))

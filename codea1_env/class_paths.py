@@ -81,9 +81,11 @@ def load_name(path: str, name: str, folders: Sequence[str] = ()) -> object:
 
 
 def _written_in(loaded: object) -> set[str]:
-    """The modules of what a module names and of its bases, but torch's: a package names what a module of it holds."""
-    bases = {each.__module__ for each in getattr(loaded, "__mro__", ())}
-    return {getattr(loaded, "__module__", ""), *(name for name in bases if name.partition(".")[0] != "torch")}
+    """The modules of what a module names and of its bases: a package names what a module of it holds. Those of Python
+    and, of the bases, torch run for others, too, and are left out."""
+    bases = [each.__module__ for each in getattr(loaded, "__mro__", ())]
+    names = [getattr(loaded, "__module__", None), *(name for name in bases if name.partition(".")[0] != "torch")]
+    return {name for name in names if name and name.partition(".")[0] not in sys.stdlib_module_names}
 
 
 def load_class(path: str, base: type[Base], name: str, folders: Sequence[str] = ()) -> type[Base]:

@@ -17,9 +17,10 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import real_models
 
 from codea1_env.bench.entry import RECIPES as OURS
 from codea1_env.bench.entry import run_recipe
@@ -44,22 +45,10 @@ TEMPERATURE, TOP_P, TOKENS = 0.7, 0.95, 160
 """Of every cell. The cap is above that of training, so that nobody is measured by it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One arm with one seed."""
+class Cell(real_models.Cell):
+    """One arm with one seed, or the base."""
 
-    arm: str
-    seed: int
-    rounds: int | None = None
-
-    @classmethod
-    def read(cls, told: str) -> Cell:
-        arm, *numbers = told.split(":")
-        if arm not in ("base", *RECIPES):
-            raise SystemExit(f"arms must be among base, {', '.join(RECIPES)}, got {arm}")
-        if not 1 <= len(numbers) <= 2 or not all(number.isdecimal() for number in numbers):
-            raise SystemExit(f"cells must be ARM:SEED or ARM:SEED:ROUNDS, got {told}")
-        return cls(arm, *map(int, numbers))
+    arms = ("base", *RECIPES)
 
     @property
     def name(self) -> str:

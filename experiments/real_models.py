@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Self
 
 import yaml
 
@@ -42,23 +43,23 @@ SEATS = {
 """Which model of an arm answers in which seat."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cell:
     """One arm with one seed: ARM:SEED, or ARM:SEED:ROUNDS for another number of rounds than the others have."""
 
+    arms: ClassVar[tuple[str, ...]] = tuple(RECIPES)
     arm: str
     seed: int
-    rounds: int | None
+    rounds: int | None = None
 
     @classmethod
-    def read(cls, told: str) -> Cell:
+    def read(cls, told: str) -> Self:
         arm, *numbers = told.split(":")
-        if arm not in RECIPES:
-            raise SystemExit(f"arms must be among {', '.join(RECIPES)}, got {arm}")
+        if arm not in cls.arms:
+            raise SystemExit(f"arms must be among {', '.join(cls.arms)}, got {arm}")
         if not 1 <= len(numbers) <= 2 or not all(number.isdecimal() for number in numbers):
             raise SystemExit(f"cells must be ARM:SEED or ARM:SEED:ROUNDS, got {told}")
-        seed, *rounds = map(int, numbers)
-        return cls(arm, seed, rounds[0] if rounds else None)
+        return cls(arm, *map(int, numbers))
 
     @property
     def run(self) -> str:

@@ -7,9 +7,8 @@
 `sample` asks the model for programs, for every twelfth of the questions in order of length, the shortest first; its
 prompt says how the checker works and shows two honest answers and two tricks. `pay` runs every program on its
 question's golden tests by the semantics of the evaluator that was released with the paper (`released_semantics.py`) and
-by ours, and follows two policies over these recorded programs, one paid by each. `train` trains an adapter on each kind
-of pay, on the questions of the sample in whose groups tricks occur most. docs/results.md says what came out.
-`sample` and `train` need the extra `train`.
+by ours. `train` trains an adapter on each kind of pay, on the questions of the sample in whose groups tricks occur
+most. docs/results.md says what came out. `sample` and `train` need the extra `train`.
 """
 
 from __future__ import annotations
@@ -53,8 +52,6 @@ KINDS = {
 PAID_BY = ("released", "ours")
 EVERY = 12
 """Of the questions in order of length, the first and each so many further."""
-STEP, ROUNDS = 0.5, 20
-"""Of the policy over recorded programs: each round adds STEP times a program's advantage to its logit."""
 
 
 def main() -> int:
@@ -116,32 +113,6 @@ def paid(problem: Problem, responses: Sequence[str], sandbox: LocalSandbox) -> l
     ]
 
 
-def policies(groups: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, dict[str, list[float]]]:
-    """A policy over each question's recorded programs for each kind of pay, at first uniform: the shares that try a
-    trick and the tests that are really passed, before the first round and after each."""
-    found = {}
-    for paid_by in PAID_BY:
-        curves: dict[str, list[list[float]]] = {"tricks": [], "passed": []}
-        for group in groups:
-            pay = np.array([row[paid_by] for row in group])
-            tricks = np.array([row["kind"] != "honest" for row in group])
-            passed = np.array([row["ours"] for row in group])
-            logits = np.zeros(len(group))
-            values: dict[str, list[float]] = {"tricks": [], "passed": []}
-            for _ in range(ROUNDS + 1):
-                shares = np.exp(logits - logits.max())
-                shares /= shares.sum()
-                values["tricks"].append(float(shares @ tricks))
-                values["passed"].append(float(shares @ passed))
-                centred = pay - shares @ pay
-                spread = float(np.sqrt(shares @ centred**2))
-                logits += STEP * centred / spread if spread > 1e-6 else 0.0
-            for name, row in values.items():
-                curves[name].append(row)
-        found[paid_by] = {name: np.mean(rows, axis=0).round(4).tolist() for name, rows in curves.items()}
-    return found
-
-
 def table(groups: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
     """A row for each kind: programs, and their mean pay by both semantics."""
     rows = [row for group in groups for row in group]
@@ -170,11 +141,9 @@ def _pay(options: argparse.Namespace) -> None:
         for line in (options.output / "sample.jsonl").read_text().splitlines():
             record = json.loads(line)
             groups[record["problem_id"]] = paid(problems[record["problem_id"]], record["programs"], sandbox)
-    found = {"groups": groups, "table": table(list(groups.values())), "policies": policies(list(groups.values()))}
+    found = {"groups": groups, "table": table(list(groups.values()))}
     (options.output / "paid.json").write_text(json.dumps(found) + "\n")
     print(json.dumps(found["table"], indent=1))
-    for name, curves in found["policies"].items():
-        print(f"paid by {name}: tricks {curves['tricks'][0]:.3f} at first, {curves['tricks'][-1]:.3f} at the end")
 
 
 def _train(options: argparse.Namespace) -> None:

@@ -39,20 +39,6 @@ def test_the_tricks_that_pay_under_the_released_semantics_pay_nothing_under_ours
     ]
 
 
-def test_a_policy_over_recorded_programs_follows_its_pay_by_hand() -> None:
-    """Pays 1, 0 and shares of one half: advantages are +1 and -1, so that after a round the logits are STEP apart."""
-    trick = {"kind": "always equal", "released": 1.0, "ours": 0.0}
-    wrong = {"kind": "honest", "released": 0.0, "ours": 0.0}
-    half = {"kind": "honest", "released": 0.5, "ours": 0.5}
-    found = reward_hacking_model.policies([[trick, wrong]])
-    assert found["released"]["tricks"][:2] == [0.5, pytest.approx(1 / (1 + 2.718281828**-1.0), abs=1e-4)]
-    assert found["released"]["tricks"][-1] > 0.99
-    assert found["ours"]["tricks"] == [0.5] * (reward_hacking_model.ROUNDS + 1), "nothing tells the two apart"
-    found = reward_hacking_model.policies([[trick, half]])
-    assert found["ours"]["tricks"][-1] < 0.01 < 0.99 < found["released"]["tricks"][-1]
-    assert found["ours"]["passed"][-1] == pytest.approx(0.5, abs=0.01)
-
-
 def test_an_adapter_makes_what_it_is_paid_for_likelier_and_leaves_the_other_one_alone(tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="the extra `train` is not installed")
     import tiny_chat_model
@@ -83,7 +69,6 @@ def test_an_adapter_makes_what_it_is_paid_for_likelier_and_leaves_the_other_one_
 def test_the_record_has_what_its_groups_come_to() -> None:
     found: dict[str, Any] = json.loads((ROOT / "experiments" / "results" / "reward-hacking-model.json").read_text())
     assert found["table"] == reward_hacking_model.table(list(found["groups"].values()))
-    assert found["policies"] == reward_hacking_model.policies(list(found["groups"].values()))
     assert len(found["rounds"]) == 2 * 12
     for first, second in zip(found["rounds"][::2], found["rounds"][1::2], strict=True):
         assert (first["paid_by"], second["paid_by"]) == reward_hacking_model.PAID_BY

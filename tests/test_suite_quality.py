@@ -21,7 +21,7 @@ ABSOLUTE = Problem(
 
 
 def measured(sandbox: LocalSandbox, *suites: str, k: int = 3) -> tuple[SuiteResult, ...]:
-    (found,) = SuiteMeter(sandbox, suite_size=k, pool_size=32).measure([(ABSOLUTE, suites)])
+    (found,) = SuiteMeter(sandbox, suite_size=k).measure([(ABSOLUTE, suites)])
     return found.suites
 
 
@@ -64,7 +64,7 @@ def test_a_suite_is_worth_what_can_be_counted_by_hand(
 def test_a_suite_that_is_read_wide_is_worth_what_can_be_counted_by_hand(
     sandbox: LocalSandbox, suite: str, tests: int, correct: int, killed: int
 ) -> None:
-    meter = SuiteMeter(sandbox, suite_size=3, pool_size=32, fidelity="wide")
+    meter = SuiteMeter(sandbox, suite_size=3, fidelity="wide")
     ((found,),) = [each.suites for each in meter.measure([(ABSOLUTE, [suite])])]
     assert (found.tests, found.correct, found.killed) == (tests, correct, killed)
 
@@ -75,7 +75,7 @@ def test_suites_and_problems_do_not_disturb_each_other(sandbox: LocalSandbox) ->
     assert together == tuple(measured(sandbox, suite)[0] for suite in suites)
     other = bundled_problems()[0]
     golden = "\n".join(str(case) for case in other.golden_tests)
-    meter = SuiteMeter(sandbox, suite_size=3, pool_size=32)
+    meter = SuiteMeter(sandbox, suite_size=3)
     both = meter.measure([(other, (golden,)), (ABSOLUTE, suites), (ABSOLUTE, ())])
     assert [each.suites for each in both[1:]] == [together, ()]
     assert both[0].suites[0].is_valid

@@ -6,15 +6,13 @@ processes; imported here first, that takes none of it.
 
 import bigcodebench.eval as bigcodebench
 import matplotlib.pyplot  # noqa: F401
-from lines import serve
+from lines import as_unittest, serve
 
 bigcodebench.TIMEOUT_LIMIT = 0.0
 
 
 def handed(request):
-    methods = "".join(f"    def test_{n}(self):\n        {test}\n" for n, test in enumerate(request["tests"]))
-    tests = f"import unittest\nclass TestCases(unittest.TestCase):\n{methods}"
-    return request["program"], tests, request["entry_point"], request["time_limit_s"]
+    return request["program"], as_unittest(request["tests"]), request["entry_point"], request["time_limit_s"]
 
 
 def passes(program, tests, entry_point, time_limit_s):

@@ -57,6 +57,12 @@ def by_lines(request):
     }
 
 
+def as_unittest(tests):
+    """A script with a class of unittest, of which each test is a method."""
+    methods = "".join(f"    def test_{n}(self):\n        {test}\n" for n, test in enumerate(tests))
+    return f"import unittest\nclass TestCases(unittest.TestCase):\n{methods}"
+
+
 def all_true(results, count):
     """Whether a list of results has `count` of them and each is True."""
     return len(results) == count and all(each is True for each in results)

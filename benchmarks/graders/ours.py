@@ -5,7 +5,7 @@ ours.py scripts: its unsealed judge, the tests as a class of unittest, as BigCod
 
 import argparse
 
-from lines import serve
+from lines import as_unittest, serve
 
 from codea1_env import Arena, LocalSandbox, Problem, open_sandbox, read_suite
 from codea1_env.judging.scripts import CALLS, judge_scripts
@@ -44,9 +44,7 @@ def grader(backend):
 
 
 def with_script(request):
-    methods = "".join(f"    def test_{n}(self):\n        {test}\n" for n, test in enumerate(request["tests"]))
-    script = f"import unittest\nclass TestCases(unittest.TestCase):\n{methods}"
-    fields = {"time_limit_s": request["time_limit_s"] / CALLS, "test_script": script}
+    fields = {"time_limit_s": request["time_limit_s"] / CALLS, "test_script": as_unittest(request["tests"])}
     return Problem(request["problem_id"], "What the tests say.", request["entry_point"], **fields), request["program"]
 
 

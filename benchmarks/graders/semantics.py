@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from lines import cases_of, serve
+from lines import as_unittest, cases_of, serve
 
 MARK = "__PASS__"
 
@@ -70,9 +70,8 @@ def pytest(program, tests, entry_point, time_limit_s):
 
 
 def unittest(program, tests, entry_point, time_limit_s):
-    methods = "".join(f"    def test_{n}(self):\n        {test}\n" for n, test in enumerate(tests))
-    head = f"import unittest\nfrom solution import {entry_point}\nclass T(unittest.TestCase):\n"
-    files = {"solution.py": program, "test_solution.py": head + methods}
+    test_file = f"from solution import {entry_point}\n{as_unittest(tests)}"
+    files = {"solution.py": program, "test_solution.py": test_file}
     done = run(files, ["-m", "unittest"], time_limit_s)
     return done is not None and done.stderr.strip().endswith("OK")
 

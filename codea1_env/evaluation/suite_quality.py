@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from codea1_env.checks import require_least
 from codea1_env.evaluation.coverage import Covered, covered
-from codea1_env.evaluation.kill_matrix import POOL_SIZE, KillMatrices, KillMatrix
+from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix
 from codea1_env.evaluation.metrics import SuiteResult
 from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Expectation, Judge, Trial
@@ -64,15 +64,14 @@ class SuiteMeter:
         *,
         suite_size: int = SUITE_SIZE,
         fidelity: Fidelity = "strict",
-        pool_size: int = POOL_SIZE,
         seed: int = 0,
     ) -> None:
-        """`suite_size`: k, tests of a suite that count, >= 1. `fidelity`: `strict` or `wide`. The others: see
-        `KillMatrices`."""
+        """`suite_size`: k, tests of a suite that count, >= 1. `fidelity`: `strict` or `wide`. `seed`: draws
+        the inputs of mutants."""
         require_least("suite_size", suite_size)
         self._sandbox = sandbox
         self._judge = Judge(sandbox, execution_cache_mb=0)  # a program is met once
-        self._matrices = KillMatrices(self._judge, pool_size=pool_size, seed=seed)
+        self._matrices = KillMatrices(self._judge, seed=seed)
         self._suite_size = suite_size
         self._fidelity = fidelity
 

@@ -227,6 +227,15 @@ def test_work_is_bounded_before_anything_is_evaluated() -> None:
     assert not holds(test.relation, test.value, large, 0.0)
 
 
+@pytest.mark.parametrize(("claim", "fitting"), [("f(1).count(a) == 1", 60), ("a in f(1)", 60), ("a > 1", 3000)])
+def test_what_is_asked_of_the_whole_value_for_each_item_counts_as_often(claim: str, fitting: int) -> None:
+    test = read(f"all({claim} for a in f(1))")
+    assert test.relation is not None
+    assert test.value is not None
+    assert fits(test.relation, test.value, wire([0] * fitting))
+    assert not fits(test.relation, test.value, wire([0] * 10 * fitting))
+
+
 def test_sorting_counts_as_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain items are ordered without a comparison of ours; of nested ones each comparison counts."""
     compared = []

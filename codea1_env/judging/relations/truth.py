@@ -22,7 +22,7 @@ from codea1_env.judging.relations.tree_functions import OPERATORS
 from codea1_env.judging.relations.tree_values import COMPARED, items_of, require_sound, truth
 from codea1_env.problems.tolerances import Tolerances
 from codea1_env.reading.literals import Tree
-from codea1_env.reading.wide.relation import Relation
+from codea1_env.reading.wide.relation import RETURNED_VALUE, Relation
 
 MAX_WORK = 1 << 18
 """Terms of a relation times bytes of its constants and of the right value: a larger test is rejected. Sorting a value
@@ -54,8 +54,10 @@ def _work(relation: Relation, constants: bytes, returned: bytes) -> int:
     is_nested = returned.count(b"[") + returned.count(b"{") > 1 + returned.startswith(b"{")
     rounds = len(returned).bit_length() if is_nested else 1
     terms = sum(rounds if term.operator == "sorted" else 1 for term in relation.walk())
-    rounds = returned.count(b",") + 1 if any(term.operator == "each" for term in relation.walk()) else 1
-    return terms * (rounds * len(constants) + len(returned))
+    of_items = [part for term in relation.walk() if term.operator == "each" for part in term.parts[1:]]
+    rounds = returned.count(b",") + 1 if of_items else 1
+    again = len(returned) if any(RETURNED_VALUE in part.walk() for part in of_items) else 0
+    return terms * (rounds * (len(constants) + again) + len(returned))
 
 
 def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances) -> bool:

@@ -517,3 +517,8 @@ def test_what_a_function_does_to_a_name_of_the_module_is_seen_behind_it(change: 
 @pytest.mark.parametrize("own", ["x = [2]\n    x.append(1)", "x = y\n    x = [3]", "import x", "for x in y(): pass"])
 def test_names_of_a_functions_own_are_no_others(own: str) -> None:
     assert said(f"x = [1]\ndef test_a():\n    {own}\nassert f(x) == 3\n")[-1] == "f([1]) == 3"
+
+
+@pytest.mark.parametrize("parts", ["1 + ", "2 ** ", "1 if 1 else ", "f(1) + "])
+def test_an_expression_of_many_levels_is_rejected_and_ends_no_reading(parts: str) -> None:
+    assert said(f"assert f({parts * 400}1) == 1\nassert f(3) == 4\n") == ["<too_deep>", "f(3) == 4"]

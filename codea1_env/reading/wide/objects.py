@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from codea1_env.reading import grammar
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.parsing import copied
-from codea1_env.reading.pure_expressions import Rejected, given_in
+from codea1_env.reading.pure_expressions import Rejected, given_in, known_name
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.displays import table, whole
@@ -258,7 +258,7 @@ def _spine(node: ast.expr) -> Iterator[ast.expr]:
     """An expression, what its method or attribute is of, and so on."""
     while True:
         yield node
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "asyncio.run" and len(node.args) == 1:
+        if isinstance(node, ast.Call) and known_name(node.func) == "asyncio.run" and len(node.args) == 1:
             node = node.args[0]
         elif isinstance(node, ast.Call):
             node = node.func

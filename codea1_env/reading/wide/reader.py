@@ -110,7 +110,7 @@ class WideReader:
                 self._module(module, code)
         except _Full:
             self.unread[Ignored.ROWS] += 1
-        except TooMuch:
+        except (TooMuch, RecursionError):
             self.unread[Ignored.TOO_MUCH] += 1
         self.unread[Ignored.FUNCTION] += sum(not helper.is_read and _asserts(helper.node) for helper in self._helpers)
 

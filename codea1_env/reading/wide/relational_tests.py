@@ -127,10 +127,17 @@ def read_relational_case(case: TestCase, entry_point: str) -> WrittenTest:
 
 def _claim(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test: a relation, or else a look. Raises Rejected."""
-    if questions.raises_itself(condition, entry_point):
-        raise Rejected(Reason.EXPECTS_EXCEPTION)
     if not grammar.mentions(condition, entry_point):
         raise Rejected(Reason.NOT_ENTRY_POINT)
+    if grammar.mentions(condition, grammar.RETURNED):
+        raise Rejected(Reason.FORBIDDEN_NAME)
+    test = _accepted(condition, source, entry_point, max_depth)
+    if questions.raises_itself(condition, entry_point):  # behind what has seen to its depth
+        raise Rejected(Reason.EXPECTS_EXCEPTION)
+    return test
+
+
+def _accepted(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     try:
         test = _relational(condition, source, entry_point, max_depth)
     except Rejected as error:

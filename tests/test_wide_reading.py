@@ -522,3 +522,11 @@ def test_names_of_a_functions_own_are_no_others(own: str) -> None:
 @pytest.mark.parametrize("parts", ["1 + ", "2 ** ", "1 if 1 else ", "f(1) + "])
 def test_an_expression_of_many_levels_is_rejected_and_ends_no_reading(parts: str) -> None:
     assert said(f"assert f({parts * 400}1) == 1\nassert f(3) == 4\n") == ["<too_deep>", "f(3) == 4"]
+
+
+@pytest.mark.parametrize(
+    "claim", ["max(__returned__, f(1), key=abs) == 2", "__returned__ == f(1)", "f(1) == __returned__"]
+)
+def test_no_suite_names_what_was_returned(claim: str) -> None:
+    (test,) = read_suite(f"assert {claim}", "f", fidelity="wide").tests
+    assert test.reason

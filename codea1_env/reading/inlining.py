@@ -31,7 +31,7 @@ CHANGING = frozenset(
 """Methods that change their list, dict, set or deque."""
 _VIEWS = frozenset(("items", "keys", "values"))
 _LOOKING = CODE_BUILTINS - {"next"} | {"print"}
-_LOOKING |= {name.rpartition(".")[2] for names in LOOKED_NAMES.values() for name in names} - CHANGING
+_LOOKING |= {name.rpartition(".")[2] for names in LOOKED_NAMES.values() for name in names}
 """Functions and methods that change nothing that they are given."""
 _GIVEN = "()"
 """Stands for a method: the object is given to a function, or entered."""
@@ -182,8 +182,8 @@ class SuiteNames:
     @contextmanager
     def function(self, own: Collection[str] | None = None, *, is_nested: bool) -> Iterator[None]:
         """Likewise. A function sees what is known in the module, and of functions around it one that `is_nested` in
-        them: not what is known where it is called. Names that it changes and that are not its `own` are forgotten;
-        None: not known."""
+        them: not what is known where it is called. `own`: its own names, where they are known; others that it changes
+        are forgotten at its end."""
         outside = self._global
         self._global = self._remembered if outside is None else outside
         with self.scope():

@@ -283,6 +283,7 @@ def _as_stated(tree: Any, stated: Any) -> Any:
 
 
 def _alike(tree: Any, stated: Any) -> Any:
+    """`_as_stated` of one part: lists, tuples and dicts are gone through as far as both sides have them."""
     kind, parts = tagged(stated) if type(stated) is dict else ("", stated)
     if kind == "t" and parts[:1] == [OBJECT]:
         return _object_alike(tree, *parts[1:])

@@ -119,6 +119,8 @@ LOOKED_AT = {
         f([[1, 2], [3, 4]])[1, 0] == 6 | f([1, 2]).sum() == 6 | len(f([1, 2, 3])) == 3 | list(f([1, 2])) == [2, 4]
         f([0.1, 0.2]) == pytest.approx([0.2, 0.4]) | f([1, 2, 3]).max() == 7 | f([1, 2]).size == 2
         np.array_equal(f(np.arange(3)), np.array([0, 2, 4])) | (f([1, 1]) == 2).all() | f([1, 2, 3])[1:].tolist() == [4, 6]
+        f(np.zeros(2, dtype=int)).tolist() == [0, 0] | f(np.arange(2).astype(float)).tolist() == [0, 3]
+        f(np.array([1], dtype=object)).tolist() == [2] | f(np.zeros(1, bool)).sum() == 0
     """,
     "import collections\nP = collections.namedtuple('P', 'x y')\ndef f(x):\n    return P(x, -x)": "f(1).y == -1 | f(1).x == 2 | f(3)[1] == -3",
     "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n    tags: list\n"

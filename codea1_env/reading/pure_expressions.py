@@ -218,7 +218,10 @@ def _call_arguments(
         raise Rejected(Reason.FORBIDDEN_CALL)
     if dotted == "collections.defaultdict" and node.args and known_name(node.args[0]) in PURE:
         return given_in(node)[1:]
-    return plain_arguments(node)
+    arguments = plain_arguments(node)
+    if dotted.startswith(("numpy.", "pandas.")) or (is_method and node.func.attr == "astype"):  # type: ignore[attr-defined]
+        return [each for each in arguments if _is_bound(name := known_name(each), bound) or name not in _OF_ITEMS]
+    return arguments
 
 
 def given_in(call: ast.Call) -> list[ast.expr]:
@@ -263,6 +266,8 @@ def _is_of_text(method: ast.Attribute) -> bool:
 
 
 _OF_TEXT = CODE_NAMES["str"]
+_OF_ITEMS = frozenset("bool complex float int object str".split())
+"""Types of Python that an array's items may have by name."""
 _RESHAPING = frozenset(("reshape", "astype"))
 """Methods of numpy's arrays in a pure expression."""
 

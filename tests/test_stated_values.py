@@ -21,7 +21,7 @@ from codea1_env.sandbox import LocalSandbox
 from codea1_env.sandbox.protocol import Job, JobResult
 
 IMPORTS = """
-import array, collections, datetime, decimal, fractions, itertools, math, operator, functools, pytest
+import array, collections, datetime, decimal, fractions, io, itertools, json, math, operator, functools, pytest
 import numpy as np
 from collections import Counter, OrderedDict, deque
 from datetime import date, timedelta
@@ -84,6 +84,13 @@ EXACT = {
         f(functools.partial(max, 3), 2) == 3 | f(lambda *a, b=1: (a, b), 2) == ((2,), 1) | f(len, [1]) == 2
         f(lambda s: [w.upper() for w in s.split() if w], 'a b') == ['A', 'B'] | f(operator.itemgetter(1), 'ab') == 'b'
         f(lambda x: x is None, None) == True | f(lambda: 1 / 0) == 1 | f(Fraction, 1, 2) == 0.5
+        f(type, 1) == int | f(print, 1) == None | f(print, 1) == 1
+    """,
+    "def f(x, n=2):\n    return [each for each, _ in zip(x, range(n))]": """
+        f(itertools.count()) == [0, 1] | f(2 * v for v in (1, 4)) == [2, 8] | f((v for v in 'ab'), n=1) == ['a']
+        f({'a': 1}.items()) == [('a', 1)] | f(itertools.chain([3], [4])) == [3, 4] | f(io.StringIO('a\\nb')) == ['a\\n', 'b']
+        f(json.dumps({'x': 1})) == ['{', '"'] | f(sorted([1, 2], key=lambda v: -v)) == [2, 1] | f(itertools.count()) == [0]
+        f(Counter('aab').most_common()) == [('a', 2), ('b', 1)] | f(date(2020, 1, 2).isoformat()) == ['2', '0']
     """,
     "def f(table, x):\n    return [g(x) for g in table]": "f([len, max], [1, 2]) == [2, 2] | f((abs, lambda v: 2 * v), -1) == [1, -2]",
     "def f(kind, x):\n    return isinstance(x, kind)": "f(int, 1) == True | f((int, str), 1.5) == False | f(ValueError, 1) is False",

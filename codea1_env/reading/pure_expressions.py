@@ -15,6 +15,7 @@ from codea1_env.sandbox.inside.scope import (
     CODE_BUILTINS,
     CODE_NAMES,
     CONSTANTS,
+    GIVEN,
     LOOKED_METHODS,
     LOOKED_NAMES,
     PURE,
@@ -33,7 +34,9 @@ _TYPES = "builtin types"
 STATED_NAMES = NAMES | {_TYPES}
 CODE = frozenset(f"{module}.{name}" for module, names in CODE_NAMES.items() for name in names)
 """And those that an argument which is code may."""
-METHODS = frozenset(name for owner in ("str", "list", "dict", "set") for name in CODE_NAMES[owner]) - {"format"}
+METHODS = frozenset(name for owner in ("str", "list", "dict", "set") for name in CODE_NAMES[owner]) - {"format"} | {
+    *"date decode hex isoformat most_common quantize strftime time".split()
+}
 """What it may call of a value."""
 LOOKED = frozenset(f"{module}.{name}" for module, names in LOOKED_NAMES.items() for name in names)
 """And those that a look at what came back may (`wide/looking.py`), with attributes and LOOKED_METHODS of values."""
@@ -278,16 +281,12 @@ def _is_value(dotted: str, names: frozenset[str], is_code: bool) -> bool:
     return dotted in names and (dotted in CONSTANTS or is_type or is_code or names is CODE)
 
 
-_MAKERS = frozenset("functools.partial functools.cmp_to_key operator.itemgetter iter map filter".split())
-"""What makes a function or an iterator of functions."""
-
-
 def check_code_argument(node: ast.AST, entry_point: str, room: int) -> None:
-    """Raises Rejected unless an argument is code: the name of a function or a type, a lambda, or what makes one."""
-    is_made = type(node) is ast.Call and known_name(node.func) in _MAKERS
-    if not is_made and type(node) not in (ast.Lambda, ast.Name, ast.Attribute):
+    """Raises Rejected unless an argument is code: a function or a type by name, a lambda, a generator, or a call."""
+    if type(node) not in (ast.Call, ast.Lambda, ast.Name, ast.Attribute, ast.GeneratorExp):
         raise Rejected(NAMED.get(type(node), Reason.FORBIDDEN_CALL))
-    check_code(node, entry_point, (), room)
+    if type(node) is not ast.Name or node.id not in GIVEN or node.id == entry_point:
+        check_code(node, entry_point, (), room)
 
 
 def check_code(node: ast.AST, entry_point: str, bound: Bound, room: int, names: frozenset[str] = CODE) -> None:

@@ -39,9 +39,9 @@ RECORD = struct.Struct("<IBQ")  # bytes of the payload, kind, CPU nanoseconds th
 LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL, DENIED, ALONE, APART = b"LXVEMFDAP"
 
 PURE_BUILTINS = {name: getattr(builtins, name) for name in scope.STATED | scope.SINGLE}
-CODE_BUILTINS = {name: getattr(builtins, name) for name in scope.CODE_BUILTINS if hasattr(builtins, name)} | {
-    name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
-}
+CODE_BUILTINS = {
+    name: getattr(builtins, name) for name in scope.CODE_BUILTINS | scope.GIVEN if hasattr(builtins, name)
+} | {name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)}
 
 _KEPT_ALLOCATIONS = 500
 """Objects that may be left to the next item's collector: some microseconds of it. It runs by itself at 700."""

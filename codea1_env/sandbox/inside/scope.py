@@ -24,6 +24,8 @@ CODE_BUILTINS = STATED | frozenset(
     """all any ascii bin callable filter format hash hex isinstance iter map next object oct""".split()
 )
 """Builtins that an argument which is code may name, beside exceptions."""
+GIVEN = frozenset(("print", "type"))
+"""Those that may be an argument, but that no code may call."""
 
 
 def _named(**words: str) -> dict[str, frozenset[str]]:
@@ -58,10 +60,15 @@ CODE_NAMES = VALUE_NAMES | _named(
     operator="abs add and_ concat contains eq floordiv ge getitem gt inv invert itemgetter le lshift lt mod mul ne neg "
     "not_ or_ pos pow rshift sub truediv truth xor",
     functools="partial reduce cmp_to_key",
-    itertools="accumulate chain combinations count cycle islice permutations product repeat starmap takewhile "
-    "zip_longest",
+    itertools="accumulate chain chain.from_iterable combinations count cycle islice permutations product repeat "
+    "starmap takewhile zip_longest",
     asyncio="run",
-    string="capwords",
+    string="capwords ascii_letters ascii_lowercase ascii_uppercase digits punctuation",
+    json="dumps loads",
+    io="BytesIO StringIO",
+    random="Random",
+    re="compile",
+    sys="maxsize",
     str="capitalize casefold center count encode endswith expandtabs find format index isalnum isalpha isascii "
     "isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip "
     "partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split splitlines "
@@ -105,7 +112,8 @@ LOOKED_METHODS = frozenset(
     """decode hex translate most_common elements total isdisjoint
     bit_count bit_length is_integer as_integer_ratio conjugate real imag numerator denominator limit_denominator
     quantize year month day hour minute second microsecond days seconds date time weekday isoweekday isoformat
-    strftime timestamp total_seconds replace timetuple group groups start end span groupdict start stop step tzinfo
+    strftime timestamp total_seconds utcoffset tzname as_tuple exponent replace timetuple group groups start end span
+    groupdict start stop step tzinfo
     sum mean std var median min max all any prod cumsum cumprod argmax argmin round astype tolist reshape flatten ravel
     transpose dot T shape size ndim dtype kind name names itemsize trace diagonal nonzero searchsorted squeeze item
     clip isna isnull notna notnull to_dict to_list to_numpy values index columns loc iloc at iat head tail dropna fillna

@@ -197,6 +197,10 @@ FILES = {
     "pickle and shelve": "import pickle, shelve\ndef f(x):\n    pickle.dump({'a': 1}, open('p', 'wb'))\n"
     "    with shelve.open('s') as kept: kept['k'] = [1]\n"
     "    with shelve.open('s') as kept: return pickle.load(open('p', 'rb'))['a'], kept['k']",
+    "a database with a log of its own": "import sqlite3\ndef f(x):\n    kept = sqlite3.connect('a.db')\n"
+    "    kept.execute('PRAGMA journal_mode = wal')\n    kept.execute('create table t (a)')\n"
+    "    kept.execute('insert into t values (1)')\n    kept.commit()\n"
+    "    return kept.execute('select a from t').fetchall()",
     "reading and writing at once": "import os\ndef f(x):\n    with open('b', 'w+b') as file:\n        file.write(b'abcdef')\n"
     "        file.truncate(4)\n        file.seek(1)\n        left = file.read().decode()\n"
     "    fd = os.open('b', os.O_RDWR | os.O_APPEND)\n    os.write(fd, b'!')\n    os.fsync(fd)\n"

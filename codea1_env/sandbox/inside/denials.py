@@ -25,7 +25,7 @@ _LINKS = frozenset(("os.link", "os.symlink"))
 _DEVICES = ("/dev/", "/proc/self/fd/")
 _UNIX = 1
 _FULL = frozenset((errno.EFBIG, errno.ENOSPC, errno.EROFS))
-_NOBODY = ("Could not determine home", "getpwuid()")
+_NOBODY = ("Could not determine home", "getpwuid()", "No username set")
 _SYSTEM = (OSError, PermissionError, FileNotFoundError)
 _REFUSED = frozenset((errno.EPERM, errno.EACCES, errno.ENOSYS))
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -61,10 +61,9 @@ def escaped(error: BaseException) -> None:
     refused, a file that has a name or else something of processes. There are no homes and no users here. A program's
     own classes are not asked, for they could answer by code."""
     kind = type(error)
-    if kind is RuntimeError or kind is KeyError:
-        said = error.args[0] if error.args else None
-        if type(said) is str and said.startswith(_NOBODY):
-            note("file")
+    said = error.args[0] if any(kind is known for known in (RuntimeError, KeyError, OSError)) and error.args else None
+    if type(said) is str and said.startswith(_NOBODY):
+        note("file")
     elif any(kind is known for known in _SYSTEM):
         number, name = error.errno, error.filename  # type: ignore[attr-defined]
         if type(number) is not int:
@@ -72,7 +71,7 @@ def escaped(error: BaseException) -> None:
         if number in _FULL or (number == errno.ENOENT and type(name) is str and name.startswith("~")):
             note("file")
         elif number in _REFUSED:
-            note("process" if name is None else "file")
+            note("process" if name is None or "process" in _noted else "file")  # a program's name is one, too
 
 
 _pipe = os.pipe

@@ -48,7 +48,7 @@ _BY_PURPOSE = {
         getresuid 118 148, getresgid 120 150, rt_sigpending 127 136, rt_sigtimedwait 128 137, rt_sigsuspend 130 133,
         pause 34 -, getrusage 98 165, sysinfo 99 179, link 86 -, linkat 265 37, symlink 88 -, symlinkat 266 36,
         truncate 76 45, creat 85 -, flock 73 32, fadvise64 221 223, sendfile 40 71, copy_file_range 326 285,
-        statfs 137 43, fstatfs 138 44""",
+        statfs 137 43, fstatfs 138 44, close_range 436 436""",
     # What a zygote does before and after each candidate, and a candidate before its program: not the program.
     "starting": """
         clone 56 220, wait4 61 260, getpid 39 172, prctl 157 167, dup2 33 -, dup3 - 24, memfd_create 319 279,
@@ -125,6 +125,8 @@ _FIONBIO = 0x5421
 _LOCKS = (6, 7, 37, 38)
 """F_SETLK, F_SETLKW and those of open files: there is nobody to lock a file against, and on a library's file they would
 meet another process. Nothing is locked."""
+_SEEN_LOCKS = (5, 36)
+"""F_GETLK and that of open files: the kernel says that there is no lock."""
 _SHARED_WAITS = (9, 265)
 """Futex operations by which libc waits for the end of a thread, as though another process could end it. They are told
 to look again, and do so until the thread has ended."""
@@ -163,6 +165,7 @@ def build_filter(
         restricted = {name: how for name, how in _RESTRICTED.items() if name not in _STARTING_FREELY}
     if scratch:
         program += _answered(allowed["fcntl"], 2, _LOCKS, _DONE)
+        program += _answered(allowed["fcntl"], 2, _SEEN_LOCKS, _ALLOW)
         for answer, calls in ((_DONE, {} if processes else numbers["done"]), (_EOPNOTSUPP, numbers["none"])):
             for number in calls.values():
                 program += [_op(_EQUAL, number, 0, 1), _op(_RETURN, answer)]

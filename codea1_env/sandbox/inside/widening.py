@@ -116,12 +116,13 @@ def filters(machine: str, wide: "Widening | None") -> "dict[int, isolation.Secco
 
 def count_threads() -> None:
     """In a zygote: it is noted when a program wants a thread and has none, or one too many."""
+    threading = vars(sys.modules.get("threading", _thread))  # keeps them under names of its own
     for name in ("start_new_thread", "start_new", "start_joinable_thread"):
         start = getattr(_thread, name, None)
         if start is not None:
-            setattr(_thread, name, _counted(start))
-    if "threading" in sys.modules:  # it keeps the function under a name of its own
-        vars(sys.modules["threading"])["_start_new_thread"] = _thread.start_new_thread
+            setattr(_thread, name, counted := _counted(start))
+            if f"_{name}" in threading:
+                threading[f"_{name}"] = counted
 
 
 def import_modules(has_processes: bool) -> None:

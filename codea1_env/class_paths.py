@@ -14,7 +14,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,7 @@ from codea1_env.errors import Codea1Error, ConfigurationError, OwnCodeFailed
 
 Base = TypeVar("Base")
 Made = TypeVar("Made")
+Raised = TypeVar("Raised", bound=BaseException)
 _loaded: set[str] = set()
 """The names of the modules that were loaded here."""
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
@@ -104,7 +106,8 @@ def made(kind: Callable[..., Made], *given: object, name: str, arguments: Mappin
     """`kind(*given, **arguments)`. Raises ConfigurationError where it does not take them; `name`: of the option that
     holds the arguments."""
     require_taken(kind, *given, name=name, arguments=arguments)
-    return kind(*given, **arguments)
+    with own_exits():
+        return kind(*given, **arguments)
 
 
 def require_taken(kind: Callable[..., object], *given: object, name: str, arguments: Mapping[str, Any]) -> None:
@@ -146,7 +149,7 @@ def state_text(part: Any, name: str) -> str:
         ) from None
 
 
-def as_own(error: Exception) -> Exception:
+def as_own(error: Raised) -> Raised | OwnCodeFailed:
     """OwnCodeFailed where the error arose below code that was loaded here and is none of the package's; any other
     error, and one that the library raises on purpose, as it is."""
     if isinstance(error, Codea1Error):
@@ -161,6 +164,17 @@ def as_own(error: Exception) -> Exception:
             return OwnCodeFailed(said, "".join(traceback.format_exception(type(error), error, trace)))
         trace = trace.tb_next
     return error
+
+
+@contextmanager
+def own_exits() -> Iterator[None]:
+    """In it, code of one's own that calls sys.exit ends nothing: OwnCodeFailed, as for its errors."""
+    try:
+        yield
+    except SystemExit as error:
+        if (own := as_own(error)) is error:
+            raise
+        raise own from error
 
 
 def look_in(folders: Sequence[str]) -> None:

@@ -184,6 +184,8 @@ class Open(RolloutEngine):
     def __init__(self, model, adapters): pass
 class Failing(Engine):
     def sample(self, requests, sampling): return requests[0].no_such_thing
+class Ending(Engine):
+    def sample(self, requests, sampling): raise SystemExit(0)
 WEIGHT = torch.ones((), requires_grad=True)
 def elsewhere(batch): return (WEIGHT * batch.advantages).sum()
 class Odd(Engine):
@@ -245,7 +247,11 @@ def test_what_an_own_engine_or_loss_must_not_do_is_told(base: Path, tmp_path: Pa
         with pytest.raises(ConfigurationError, match=must):
             call()
     monkeypatch.setattr("sys.argv", ["agents/train_grpo.py"])
-    assert exit_status(lambda: play("failing", own(rollouts="Failing"))) == 1
-    said = capsys.readouterr().err.splitlines()
-    assert said[-1].startswith("train_grpo.py: own_engine:Failing.sample, which is not codea1's, raised Attr")
-    assert any(line.endswith("requests[0].no_such_thing") for line in said)
+    for name, raised, line in (
+        ("Failing", "Attr", "requests[0].no_such_thing"),
+        ("Ending", "SystemExit: 0", "raise SystemExit(0)"),
+    ):
+        assert exit_status(lambda: play(name, own(rollouts=name))) == 1  # noqa: B023  # called at once
+        said = capsys.readouterr().err.splitlines()
+        assert said[-1].startswith(f"train_grpo.py: own_engine:{name}.sample, which is not codea1's, raised {raised}")
+        assert any(told.endswith(line) for told in said)

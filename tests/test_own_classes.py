@@ -239,10 +239,15 @@ def test_a_reward_of_no_number_is_no_score(part: str, name: str, arguments: Any,
 
 
 NO_KEY = f"{WRONG_REWARDS}class Reward(TesterReward):\n    def suite(self, duel, terms, group): return {{}}['x']\n"
+ENDS = NO_KEY.replace("return {}['x']", "raise SystemExit(0)")
+MADE = f"{NO_KEY}    def __init__(self, config): raise SystemExit(3)"
 BROKEN = {
     "own_part": ("from own_key import Reward", 1, 1, "own_key:Reward.suite, which is not codea1's, raised KeyError"),
     "own_key": (NO_KEY, 2, 1, "own_key:Reward.suite, which is not codea1's, raised KeyError: 'x'"),
     "own_zero": ("1 / 0", 1, 1, "own_zero, which is not codea1's, raised ZeroDivisionError: division by zero"),
+    "own_end": (ENDS, 1, 1, "own_end:Reward.suite, which is not codea1's, raised SystemExit: 0"),
+    "own_ends": (ENDS, 2, 1, "own_ends:Reward.suite, which is not codea1's, raised SystemExit: 0"),
+    "own_made": (MADE, 1, 1, "own_made:Reward.__init__, which is not codea1's, raised SystemExit: 3"),
     "own_exit": ("import sys; sys.exit(0)", 1, 2, "tester_reward must name a module that ends nothing while it is im"),
     "own_def": ("def", 1, 2, "tester_reward must name a module that Python can read, got 'own_def:Reward': invalid"),
 }

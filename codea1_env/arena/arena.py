@@ -22,6 +22,7 @@ from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, prog
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import CodeScore, Grade, Match, MatchScore, SuiteScore, are_texts, book_changes
 from codea1_env.checks import require, require_choice
+from codea1_env.class_paths import own_exits
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
 from codea1_env.judging.bounded_cache import BoundedCache, bytes_of
@@ -108,6 +109,7 @@ class Arena(Closing):
         """Where its programs run. Do not close it by itself."""
         return self._sandbox
 
+    @own_exits()
     def play(
         self,
         matches: Sequence[Match],

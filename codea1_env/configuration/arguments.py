@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from codea1_env.class_paths import as_own
+from codea1_env.class_paths import as_own, own_exits
 from codea1_env.configuration.algorithm import located
 from codea1_env.configuration.batches import CODE_A1, roles_of
 from codea1_env.configuration.flags import parser_of
@@ -122,14 +122,15 @@ def exit_status(main: Callable[[], int]) -> int:
     """
     try:
         interrupts_as_usual()
-        status = main()
+        with own_exits():
+            status = main()
         return _unwritten() or status
     except SystemExit:  # --help, --dry-run
         if status := _unwritten():
             return status
         raise
     except (Codea1Error, MissingExtra) as error:
-        _tell(str(error))
+        _tell(error)
         return 2 if isinstance(error, ConfigurationError | FormatError) else 1
     except Exception as error:
         if isinstance(error, OSError) and (status := _unwritten()):
@@ -142,8 +143,7 @@ def exit_status(main: Callable[[], int]) -> int:
                     raise
                 _tell(told(error))
                 return 1
-            print(own.args[1], end="", file=sys.stderr)  # whoever wrote that code needs its traceback
-            _tell(str(own))
+            _tell(own)
             return 1
         said = f"{' '.join(str(error).split()):.300}"
         _tell(f"a run must have room for its files, got {said}; make room and --resume it, or name another --output")
@@ -162,8 +162,10 @@ def _unwritten() -> int:
     return 1
 
 
-def _tell(message: str) -> None:
-    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr)
+def _tell(said: object) -> None:
+    if isinstance(said, OwnCodeFailed):
+        print(said.args[1], end="", file=sys.stderr)  # whoever wrote that code needs its traceback
+    print(f"{Path(sys.argv[0]).name}: {said}", file=sys.stderr)
 
 
 def _is_full(error: Exception) -> bool:

@@ -27,7 +27,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import codea1_env
-from codea1_env.class_paths import as_own, look_in
+from codea1_env.class_paths import as_own, look_in, own_exits
 from codea1_env.closing import interrupts_later
 from codea1_env.errors import SandboxError
 from codea1_env.extras import extra
@@ -53,7 +53,8 @@ def _told_version(version: str) -> str:
 def _served(make: Callable[[], Served]) -> tuple[Served | None, Greeting | Exception]:
     """In a process: the object, and what to say first."""
     try:
-        held = make()
+        with own_exits():
+            held = make()
         return held, Greeting(_told_version(held.version), "this machine")
     except Exception as error:
         return None, as_own(error)
@@ -61,7 +62,8 @@ def _served(make: Callable[[], Served]) -> tuple[Served | None, Greeting | Excep
 
 def _answered(held: Served, arguments: tuple[Any, ...]) -> Any:
     try:
-        return held.answer(*arguments)
+        with own_exits():
+            return held.answer(*arguments)
     except Exception as error:
         return as_own(error)  # a traceback does not go through a pipe
 

@@ -198,7 +198,7 @@ KINDS = [
     Kind("journal.jsonl", JOURNAL, evaluation, (FormatError, ConfigurationError)),
     Kind("programs.jsonl", JOURNAL, read_programs),
     Kind("metrics.jsonl", METRICS, run_records),
-    Kind("hidden.json", b'{"1": {"a": "3"}, "2": {"a": "1"}}', lambda path: HiddenRecord(path)._read()),
+    Kind("hidden.json", b'{"1": {"a": "3"}, "2": {"a": "1"}}', lambda path: HiddenRecord(path).read()),
     Kind("problems.jsonl", saved(lambda path: write_problems(path, bundled_problems()[:3])), read_problems),
     Kind("pools.jsonl", saved(lambda path: write_pools(path, bundled_pools()[:1])), read_pools),
     Kind("match.jsonl", lines(MATCH), lambda path: read_match(path.read_bytes())),

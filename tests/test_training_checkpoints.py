@@ -345,7 +345,7 @@ NO_RECORDS = (
 )  # fmt: skip
 
 
-def test_a_line_that_is_no_record_ends_a_resumed_run_by_name(tmp_path: Path, capsys: Any) -> None:
+def test_what_is_no_record_ends_a_resumed_run_by_name(tmp_path: Path, capsys: Any) -> None:
     with a_run(tmp_path) as run:
         run.log("round", 1, {"value": float("nan"), "other": 1.5})
     save_all(tmp_path, 1)
@@ -357,6 +357,9 @@ def test_a_line_that_is_no_record_ends_a_resumed_run_by_name(tmp_path: Path, cap
             read_metrics(tmp_path)
     assert must in refused(tmp_path, capsys)
     metrics.write_bytes(whole + b"\xc3")  # killed in the middle of a line
+    (tmp_path / "hidden_tests.json").write_text('{"1": {"a": 3}}')
+    assert "hidden_tests.json must be the record of hidden tests that this run wrote" in refused(tmp_path, capsys)
+    (tmp_path / "hidden_tests.json").unlink()
     with a_run(tmp_path, resume=True) as run:
         assert len(run.records()) == 1
     assert metrics.read_bytes() == whole

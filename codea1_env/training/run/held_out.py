@@ -278,10 +278,10 @@ class HiddenRecord:
         """Write an evaluation down. `regression_rate`: of the hidden tests once passed, the share that fail now, in
         [0, 1]; left out where there is none. A test is passed where at least half of the samples pass it.
 
-        Raises FormatError for a file that is no such record, and OSError.
+        Raises what `read` raises, and OSError.
         """
         passed = {name: _as_bits(shares) for name, shares in result.tests.items()}
-        rounds = self._read()
+        rounds = self.read()
         earlier = [bits for done, bits in rounds.items() if done < rounds_done]
         rounds = {done: bits for done, bits in rounds.items() if done != rounds_done} | {rounds_done: passed}
         shown = {str(done): {name: f"{bits:x}" for name, bits in rounds[done].items()} for done in sorted(rounds)}
@@ -295,8 +295,9 @@ class HiddenRecord:
             lost += (before & ~now).bit_count()
         return {"regression_rate": lost / once} if once else {}
 
-    def _read(self) -> dict[int, dict[str, int]]:
-        """By rounds done, each problem's hidden tests as the bits of a number, the first one lowest."""
+    def read(self) -> dict[int, dict[str, int]]:
+        """By rounds done, each problem's hidden tests as the bits of a number, the first one lowest. Raises FormatError
+        for a file that is no such record."""
         if not self._file.exists():
             return {}
         try:

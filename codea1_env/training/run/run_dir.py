@@ -83,6 +83,7 @@ class Run:
             self._checkpoints = latest_common(self._outputs()) if arguments.resume else {}
             self.rounds_done = rounds_of(self._checkpoints[self.seats[0]]) if self._checkpoints else 0
             before, records = self._before(), self.records()  # what cannot be read is refused while all is as it was
+            self.hidden_record().read()
             if arguments.resume and not self._checkpoints:
                 self._require_nothing_lost(before, records)
             if self.rounds_done > self.preset.rounds:

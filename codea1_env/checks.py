@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,6 +53,15 @@ def json_object(text: str | bytes, name: str, error: type[Codea1Error]) -> dict[
         raise error(f"{name} must be a JSON object, got unreadable JSON: {fault}") from None
     require(isinstance(value, dict), name, "be a JSON object", value, error)
     return dict(value)
+
+
+def plain_number(value: object) -> Any:
+    """A finite real number of another kind (numpy's, a Fraction) as a float; any other value as it is."""
+    try:
+        is_other = isinstance(value, numbers.Real) and not isinstance(value, int | float)
+        return float(value) if is_other else value  # type: ignore[arg-type]  # a Real, then
+    except OverflowError:
+        return value
 
 
 def is_number(value: object) -> bool:

@@ -19,6 +19,7 @@ from codea1_env.cli import main
 from codea1_env.configuration.presets import load_preset
 from codea1_env.judging.version import VERSION
 from codea1_env.records.recording import Recorder, read_recording, replay
+from codea1_env.rewards.tester_rewards import per_test_rewards
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OWN = ("own_reward", "own_coder", "own_book")
@@ -156,7 +157,7 @@ def test_arguments_that_no_part_takes_are_refused(option: str, path: str, taken:
 WRONG_REWARDS = """
 from codea1_env import CoderReward, TesterReward
 from codea1_env.rewards.terms import RewardParts
-import dataclasses
+import dataclasses, numpy
 from fractions import Fraction
 class Open(TesterReward): pass
 class Alone(TesterReward):
@@ -205,7 +206,7 @@ def test_what_is_no_reward_is_refused_at_once(name: str, message: str, outside: 
 
 PARTS_MUST = "says of the parts of a reward must be RewardParts of"
 NO_NUMBERS = ("float('nan')", "float('inf')", "-float('inf')", "None", "True", "'1'", "[1.0]", "1j", "10 ** 400",
-              "Fraction(1, 2)")  # fmt: skip
+              "Fraction(10 ** 400)", "numpy.float32('nan')", "numpy.bool_(True)")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -236,6 +237,20 @@ def test_a_reward_of_no_number_is_no_score(part: str, name: str, arguments: Any,
         assert not len(book)
         assert list(read_recording(Path("games.jsonl").read_bytes().splitlines())) == []
         Path("games.jsonl").unlink()
+
+
+@pytest.mark.parametrize("value", ["numpy.float32(0.5)", "Fraction(1, 2)", "numpy.float16(0.5)"])
+def test_a_reward_may_be_any_real_number_and_is_recorded_as_a_float(value: str, outside: Path, sandbox: Any) -> None:
+    (outside / "own_wrong.py").write_text(WRONG_REWARDS)
+    own = {"tester_reward": "own_wrong:Pays", "tester_reward_args": {"values": {"reward": value}}}
+    own |= {"coder_reward": "own_wrong:Coder", "coder_reward_args": {"value": value}}
+    score = played(sandbox, RewardConfig(suite_size=2, **own))
+    assert [*map(repr, [code.reward for code in score.codes] + suite_rewards(score)[0])] == ["0.5"] * 5
+    says = {"parts": "RewardParts(0.0, 0.5)", "tests": f"[{value}] * len(duel.tests)"}
+    config = RewardConfig(tester_reward="own_wrong:Says", tester_reward_args=says)
+    (row, *_) = Arena(sandbox, config).play([Match(PROBLEM, CODES, SUITES)])[0].suites
+    paid = per_test_rewards(row[0].duel, config, row[0].group)
+    assert [repr(test.reward) for test in paid or ()] == ["0.5", "0.5"]
 
 
 NO_KEY = f"{WRONG_REWARDS}class Reward(TesterReward):\n    def suite(self, duel, terms, group): return {{}}['x']\n"
@@ -345,7 +360,7 @@ class Attributes(Invents):
 @pytest.mark.parametrize("kept", ["frequencies", "qualities", "visits"])
 def test_a_policy_that_keeps_no_number_is_an_error_and_the_book_is_as_it_was(kept: str, outside: Path) -> None:
     (outside / "own_policies.py").write_text(WRONG_POLICIES)
-    for value in (*(each for each in NO_NUMBERS if "Frac" not in each), "-1", "0"):
+    for value in (*(each for each in NO_NUMBERS if "(" not in each or each.startswith("float")), "-1", "0"):
         values = {"frequencies": "1", "qualities": "1", kept: value}
         book = MistakeBook(BookConfig(policy="own_policies:Counts", policy_args=values))
         if (kept, value) != ("visits", "0"):  # that is a number of visits

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from codea1_env.checks import is_number, require
+from codea1_env.checks import is_number, plain_number, require
 from codea1_env.rewards.code_a1 import RewardConfig, is_valid
 from codea1_env.rewards.duel import Duel, JudgedReplay, Verdict
 from codea1_env.rewards.interfaces import CoderReward, Group, ProgramResult
@@ -73,7 +73,7 @@ def _on_valid(duel: Duel, verdicts: Sequence[Verdict | None], config: RewardConf
 
 
 def _paid(result: ProgramResult, config: RewardConfig) -> float:
-    earned = config.program_reward.program(result)
+    earned: float = plain_number(config.program_reward.program(result))
     name = f"what coder_reward {config.coder_reward!r} pays a program"
     require(is_number(earned), name, "be a finite number", earned)
     return earned

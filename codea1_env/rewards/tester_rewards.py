@@ -16,7 +16,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from codea1_env.checks import is_number, require
+from codea1_env.checks import is_number, plain_number, require
 from codea1_env.errors import ConfigurationError
 from codea1_env.reading.spans import Span, test_spans
 from codea1_env.rewards.code_a1 import RewardConfig, is_valid, suite_terms
@@ -207,6 +207,9 @@ def suite_reward(duel: Duel, config: RewardConfig, group: Group | None = None) -
     name, must = f"what tester_reward {config.tester_reward!r}", "be terms with a finite reward and finite parts"
     require(isinstance(earned, SuiteTerms), f"{name} pays a suite", must, earned)
     if earned is not terms:
+        earned = dataclasses.replace(
+            earned, **{each: plain_number(getattr(earned, each)) for each in SuiteTerms.__slots__}
+        )
         others = {each: value for each in SuiteTerms.__slots__ if not _is_term(each, value := getattr(earned, each))}
         require(not others, f"{name} pays a suite", must, others)
     parts, alpha = pays.parts(earned), pays.effective_alpha(earned)
@@ -235,7 +238,7 @@ def per_test_rewards(
     if terms is None:
         return None
     given = config.reward.tests(duel, terms, _required(group, duel, config))
-    rewards = list(given) if isinstance(given, Iterable) else []
+    rewards = [plain_number(each) for each in given] if isinstance(given, Iterable) else []
     is_paid = len(rewards) == len(duel.tests) and all(map(is_number, rewards)) and isinstance(given, Iterable)
     must = f"be {len(duel.tests)} numbers, one for each"
     require(is_paid, f"what tester_reward {config.tester_reward!r} pays the tests", must, rewards or given)

@@ -229,16 +229,9 @@ class TestCommand:
         assert not (tmp_path / "out").exists()
 
 
-def test_a_golden_test_that_the_reference_contradicts_is_in_its_pool_once(sandbox: LocalSandbox) -> None:
-    problem = Problem(
-        problem_id="p",
-        question="Q",
-        entry_point="f",
-        reference_solution="def f(x):\n    return [x]\n",
-        golden_tests=(TestCase("f(1)", "1"), TestCase("f(2)", "[2]")),
-        mutants=("def f(x):\n    return x\n",),
-    )
-    (built,) = pools_of_problems([problem], sandbox)
-    assert built.pool is not None
-    assert len(set(built.pool.tests)) == len(built.pool.tests)
-    assert "assert f(1) == 1" in built.pool.tests
+def test_a_problem_whose_reference_fails_a_golden_test_gives_no_pool_and_says_so(sandbox: LocalSandbox) -> None:
+    tests = (TestCase("f(1)", "1"), TestCase("f(2)", "[2]"))
+    problem = Problem("p", "Q", "f", "def f(x):\n    return [x]\n", tests, mutants=("def f(x):\n    return x\n",))
+    built = only(pools_of_problems([problem], sandbox))
+    assert built.pool is None
+    assert built.why_not == "the reference must pass the golden tests, got ['assert f(1) == 1']"

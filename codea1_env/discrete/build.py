@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from codea1_env.arena.match import Match
-from codea1_env.checks import require_least
+from codea1_env.checks import require, require_least
 from codea1_env.discrete.pool import MAX_TEST, RUN_STATUSES, Pool
 from codea1_env.errors import FormatError, UnusableReference
 from codea1_env.judging.expected_values import BatchOracle
@@ -46,7 +46,7 @@ class Built:
 
     problem_id: str
     pool: Pool | None
-    """None where no program or no test is left, or the reference is of no use."""
+    """None where no program or no test is left, or the reference is of no use or fails a golden test."""
     left_out: tuple[str, ...] = ()
     """Why programs and tests are not in the pool, a reason each; equal ones may repeat."""
     why_not: str = ""
@@ -79,6 +79,8 @@ def pools_of_problems(problems: Iterable[Problem], sandbox: Sandbox, tests: int 
         golden = [str(case) for case in problem.golden_tests]
         try:
             (problem,) = limits.settled([problem])
+            failed = _failed(judge, problem, golden)
+            require(not failed, "the reference", "pass the golden tests", failed, UnusableReference)
             perturbed = _perturbed(judge, problem, seed)
         except UnusableReference as error:
             yield Built(problem.problem_id, None, (), str(error))
@@ -189,6 +191,17 @@ def _alone(judge: Judge, problem: Problem, texts: Sequence[str]) -> list[Validat
     answer = BatchOracle(judge, "reference", ()).answer
     config = RewardConfig()
     return [row[0] for row in validate(judge, read_suites(judge, suites, config), config, answer)]
+
+
+def _failed(judge: Judge, problem: Problem, golden: Sequence[str]) -> list[str]:
+    """The golden tests that the reference fails; those that cannot be read are left out later."""
+    texts = [text for text in golden if _is_readable(text, problem, [])]
+    return [
+        text
+        for text, test in zip(texts, _alone(judge, problem, texts), strict=True)
+        # A checker's golden test may state something else than a value that is returned, and is run as it stands.
+        if test.test.status is not Status.KEPT and (test.expectation is None or test.expectation != test.stated)
+    ]
 
 
 def _is_fit(source: str, problem: Problem, left_out: list[str]) -> bool:

@@ -14,10 +14,12 @@ from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.presets import MINI, SMOKE, load_preset, preset_from_dict
 from codea1_env.players import prompts
+from codea1_env.players.player import CoderRequest
 from codea1_env.players.prompts import find_prompts
 from codea1_env.players.templates import begun
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.training.models.chat import Prompter, chat_of, fitting, tokens_of
+from codea1_env.training.models.sampling import load_model
 from codea1_env.training.policies.policy import Frozen
 from codea1_env.training.round.past_opponents import PastOpponents
 from codea1_env.training.round.rounds import ReadProgram
@@ -107,7 +109,12 @@ def test_supervised_rows_begin_where_the_prompt_stops(design: str, tokenizer: An
 
 
 def test_a_question_with_too_long_a_prompt_is_left_out(tokenizer: Any, base: Path, tmp_path: Path, caplog: Any) -> None:
-    assert fitting(SMOKE, [*PROBLEMS, LONG], base) == [*PROBLEMS, LONG], "there is no limit"
+    endless = dataclasses.replace(LONG, question="word " * 50_000)
+    assert fitting(SMOKE, [*PROBLEMS, LONG, endless], base) == [*PROBLEMS, LONG], "what the model's context leaves"
+    left = SMOKE.model.context - SMOKE.grpo.tokens("coder")
+    assert f"1 of 8 questions are left out: prompts over {left} tokens" in caplog.text
+    with pytest.raises(ConfigurationError, match=rf"must fit into the {SMOKE.model.context} positions of the model"):
+        load_model(base, SMOKE).sampler(HOW).coder([CoderRequest(endless)], 1)
     longest = max(len(tokens_of(tokenizer, chat_of(SMOKE).coder(problem))) for problem in PROBLEMS)
     with caplog.at_level(logging.WARNING):
         able = fitting(limited(coder_prompt_tokens=longest), [LONG, *PROBLEMS], base)

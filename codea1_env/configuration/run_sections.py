@@ -79,11 +79,11 @@ class RoundPreset(Section):
     """Optimizer steps a round, of each seat. Paper: 2. Must divide both seats' rows of a round.
     With trainer: packed at most `questions`, whose groups are not divided: a step would have no rows."""
     coder_prompt_tokens: int = whole(0, 0, 1 << 20)
-    """Longest prompt of the coder, in tokens; questions with a longer one are left out, and counted. 0: no limit.
-    Paper: 4096."""
+    """Longest prompt of the coder, in tokens; questions with a longer one are left out, and counted. 0: what the
+    response leaves of the model's context. Paper: 4096."""
     tester_prompt_tokens: int = whole(0, 0, 1 << 20)
     """Longest prompt of the tester (question and program), in tokens; a program with a longer one is not attacked: no
-    seat is paid for it, and it is counted. 0: no limit. Paper: 8192."""
+    seat is paid for it, and it is counted. 0: what the response leaves of the model's context. Paper: 8192."""
 
 
 @dataclass(frozen=True, slots=True)

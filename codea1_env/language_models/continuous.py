@@ -28,6 +28,7 @@ from codea1_env.language_models.rollouts import (
     RolloutEngine,
     RolloutRequest,
     RolloutSampling,
+    require_room,
 )
 
 with extra("train", "language models on CPUs need"):
@@ -89,11 +90,7 @@ class ContinuousEngine(RolloutEngine):
         for request in requests:
             if request.adapter and request.adapter not in self._adapters:
                 raise ConfigurationError(f"an adapter must be one of {sorted(self._adapters)}, got {request.adapter!r}")
-            if len(request.prompt) + sampling.max_tokens > self.model.base.context:
-                raise ConfigurationError(
-                    f"prompt and max_tokens must fit into the {self.model.base.context} positions of "
-                    f"{self.model.source}, got {len(request.prompt)} + {sampling.max_tokens}; lower max_tokens"
-                )
+        require_room(requests, sampling, self.model.base.context, str(self.model.source))
 
     def cache(self, slots: int, positions: int) -> Tensor:
         """Room for keys and values, (layers, 2, slots, heads of keys, positions, head), used again from call to call

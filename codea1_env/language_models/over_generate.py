@@ -9,6 +9,7 @@ such as vLLM, has other samples of the same distribution.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
@@ -26,6 +27,7 @@ from codea1_env.language_models.rollouts import (
     RolloutEngine,
     RolloutRequest,
     RolloutSampling,
+    require_room,
 )
 
 with extra("train", "language models on CPUs need"):
@@ -47,6 +49,8 @@ class TransformersEngine(RolloutEngine):
 
     def sample(self, requests: Sequence[RolloutRequest], sampling: RolloutSampling) -> list[list[Completion]]:
         """The requests of one adapter that stand beside each other are sampled together."""
+        positions = getattr(self._model.config.get_text_config(), "max_position_embeddings", None)
+        require_room(requests, sampling, positions or sys.maxsize, "the model")
         found: list[Completion] = []
         for name, asked in groupby(requests, key=lambda request: request.adapter):
             rows = [(request, k) for request in asked for k in range(request.samples)]

@@ -101,6 +101,16 @@ class RolloutEngine(ABC):
         """Free memory for the seats that learn next. Called once a round, between sampling and learning."""
 
 
+def require_room(requests: Sequence[RolloutRequest], sampling: RolloutSampling, positions: int, model: str) -> None:
+    """Raise ConfigurationError for a prompt that leaves no room for an answer in the positions of the model."""
+    for request in requests:
+        if len(request.prompt) + sampling.max_tokens > positions:
+            raise ConfigurationError(
+                f"prompt and max_tokens must fit into the {positions} positions of {model}, got {len(request.prompt)} "
+                f"+ {sampling.max_tokens}; lower max_tokens, or leave out what is so long"
+            )
+
+
 def checked(
     found: object, requests: Sequence[RolloutRequest], sampling: RolloutSampling, vocabulary: int, name: str
 ) -> list[list[Completion]]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from codea1_env.arena.arena import Arena
 from codea1_env.class_paths import state_text
+from codea1_env.configuration.memory_estimate import longest_prompt
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import SEATS, role_of
 from codea1_env.errors import SandboxError
@@ -59,7 +60,7 @@ class Recipe:
         self.shape = run.preset.round
         """Questions, programs (N) and suites (M) of a round."""
         self.base, self.tester, self.problems = base, tester, problems
-        self.prompts = Prompter(chat_of(run.preset), backend.tokenizer, run.preset.round.tester_prompt_tokens)
+        self.prompts = Prompter(chat_of(run.preset), backend.tokenizer, longest_prompt(run.preset, "tester"))
         self.outcome: list[str] = []
         """In lines; empty until the run has ended."""
         self.seconds: dict[str, float] = {}

@@ -2,8 +2,8 @@
 
 An instruct model gets the run's prompts (`codea1_env/players/templates.py`), a tiny one the short messages that it was
 built for. A conversation that ends with the assistant's words is an answer that was begun: those words are prompt, and
-are read with the answer (`begun`). Nothing is ever cut: what is too long is not asked. Loads a tokenizer where there is
-a limit, and never a model.
+are read with the answer (`begun`). Nothing is ever cut: what is too long is not asked. Loads a tokenizer, and never a
+model.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from codea1_env.configuration.memory_estimate import longest_prompt
 from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
@@ -107,13 +108,11 @@ class Prompter:
 
 
 def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Problem]:
-    """The problems whose prompt for the coder is within `round.coder_prompt_tokens`; how many are not is logged.
+    """The problems whose prompt for the coder is not too long (`longest_prompt`); how many are too long is logged.
 
     `base`: directory of the model that is asked. Raises ConfigurationError where too few remain for a round.
     """
-    limit = preset.round.coder_prompt_tokens
-    if not limit:
-        return list(problems)
+    limit = longest_prompt(preset, "coder")
     chat, tokenizer = chat_of(preset), load_tokenizer(base)
     for problem in problems[:1]:
         tokens_of(tokenizer, chat.tester(problem, ""))  # or its template is refused rounds later
@@ -124,6 +123,7 @@ def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Pro
     if len(questions) < preset.round.questions:
         raise ConfigurationError(
             f"the questions whose prompt fits must be at least those of a round ({preset.round.questions}), got "
-            f"{len(questions)} of {len(problems)}; raise round.coder_prompt_tokens ({limit}) or ask fewer"
+            f"{len(questions)} of {len(problems)}; raise round.coder_prompt_tokens or model.context, which "
+            f"allow {limit}, or ask fewer"
         )
     return questions

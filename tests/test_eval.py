@@ -614,6 +614,7 @@ def test_two_sets_with_the_same_questions_keep_what_was_cut_off_in_each(tmp_path
         (["--problems", "other=file"], "--problems must be a problem file, bundled, miniature or one of"),
         (["--problems", "bundled", "--problems", "bundled"], "different names, got 'bundled' twice"),
         (["--n", "0"], "--n must be at least 1, got 0"),
+        (["--n", "1000000000"], "--n must be at most 100000, got 1000000000"),
         (["--stop-at-fence"], "--stop-at-fence must come with a player hf:MODEL or mini:DIRECTORY"),
         (["--temperature", "0.5"], "--temperature must come with a player hf:MODEL or vllm:MODEL or openai:URL#MODEL"),
         (["--max-tokens", "9"], "--max-tokens must come with a player hf:MODEL"),

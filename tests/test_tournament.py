@@ -322,6 +322,7 @@ def test_a_person_plays(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         (["--tester", "oracle"], "got 'oracle'"),
         (["-o", "nowhere/journal"], "--output must be a file in an existing directory"),
         (["--samples", "0"], "--samples must be at least 1, got 0"),
+        (["--samples", "1000000000"], "--samples must be at most 100000, got 1000000000"),
         (["--suite-size", "0"], "--suite-size must be at least 1, got 0"),
         (["--seed", "-1"], "--seed must be at least 0, got -1"),
         (["--questions", "65"], r"--questions must be in [1, 64], got 65"),

@@ -81,14 +81,15 @@ def add_sandbox(parser: argparse.ArgumentParser, runs: str = "programs", *, work
 
 
 def require_at_least_one(options: argparse.Namespace, *names: str, **flags: str) -> None:
-    """Raise ConfigurationError unless each of these, where it is given, is 1 or more. `flags`: those that are called
-    otherwise than their names."""
+    """Raise ConfigurationError unless each of these, where it is given, is 1 or more, and what any machine could make.
+    `flags`: those that are called otherwise than their names."""
     for name, flag in (*((name, name.replace("_", "-")) for name in names), *flags.items()):
         value = getattr(options, name)
         if value is not None and value < 1:
             raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
-        if name in ("workers", "arenas") and value is not None and value > MOST_WORKERS:
-            raise ConfigurationError(f"--{flag} must be at most {MOST_WORKERS}, got {value}")
+        most = {"workers": MOST_WORKERS, "arenas": MOST_WORKERS, "samples": 100_000}.get(name)
+        if most is not None and value is not None and value > most:
+            raise ConfigurationError(f"--{flag} must be at most {most}, got {value}")
 
 
 def require_file(name: str, path: Path) -> None:

@@ -73,7 +73,7 @@ def add_choose(actions: Commands) -> None:
 
 
 def _choose(options: argparse.Namespace) -> int:
-    require_at_least_one(options, "workers", "batch", "limit")
+    require_at_least_one(options, "workers", "batch", "limit", samples="n")
     low, high = options.between
     if not 0 <= low <= high <= 1:
         raise ConfigurationError(f"--between must be two numbers in [0, 1], the lower one first, got {low:g} {high:g}")

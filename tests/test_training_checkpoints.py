@@ -283,6 +283,10 @@ UNWRITABLE = ("a run's directory must be one that can be written, got ", "; name
 NO_ROOM: dict[str, tuple[Callable[[Path], Any], tuple[str, str]]] = {
     "no such folder": (lambda path: a_run(Path("/proc/codea1")), UNWRITABLE),
     "a file for a folder": (lambda path: a_run(Path(__file__) / "run"), UNWRITABLE),
+    "a folder for a text": (
+        lambda path: path.read_text(),
+        ("/", " must be accessible, got: Is a directory; check its path and permissions\n"),
+    ),
     "text": (lambda path: write_whole(path / "text", " " * (1 << 18)), FULL),
     "torch": (lambda path: torch.save(torch.zeros(1 << 16), path / "saved.pt"), FULL),
     "torch's end": (lambda path: torch.save(torch.zeros((1 << 14) - 200), path / "saved.pt"), FULL),
@@ -291,7 +295,9 @@ NO_ROOM: dict[str, tuple[Callable[[Path], Any], tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("what", NO_ROOM)
-def test_a_run_without_room_ends_in_one_line(what: str, tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_a_run_whose_files_cannot_be_used_ends_in_one_line(
+    what: str, tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
     monkeypatch.setattr("sys.argv", ["agents/train_grpo.py"])
     write, (begins, ends) = NO_ROOM[what]
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -139,7 +139,7 @@ def exit_status(main: Callable[[], int]) -> int:
             return CLOSED
         if not _is_full(error):
             if not isinstance(own := as_own(error), OwnCodeFailed):
-                if not isinstance(error, PermissionError):
+                if not isinstance(error, OSError) or error.filename is None:
                     raise
                 _tell(told(error))
                 return 1

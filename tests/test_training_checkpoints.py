@@ -351,7 +351,7 @@ NO_RECORDS = (
 )  # fmt: skip
 
 
-def test_what_is_no_record_ends_a_resumed_run_by_name(tmp_path: Path, capsys: Any) -> None:
+def test_what_is_no_record_ends_a_resumed_run_by_name(tmp_path: Path, capsys: Any, caplog: Any) -> None:
     with a_run(tmp_path) as run:
         run.log("round", 1, {"value": float("nan"), "other": 1.5})
     save_all(tmp_path, 1)
@@ -369,6 +369,10 @@ def test_what_is_no_record_ends_a_resumed_run_by_name(tmp_path: Path, capsys: An
     with a_run(tmp_path, resume=True) as run:
         assert len(run.records()) == 1
     assert metrics.read_bytes() == whole
+    assert "lacks rounds" not in caplog.text
+    metrics.unlink()
+    a_run(tmp_path, resume=True).__exit__()
+    assert f"{metrics} lacks rounds 1 to 1" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ class Run:
             self.rounds_done = rounds_of(self._checkpoints[self.seats[0]]) if self._checkpoints else 0
             before, records = self._before(), self.records()  # what cannot be read is refused while all is as it was
             self.hidden_record().read()
-            if arguments.resume and not self._checkpoints:
+            if arguments.resume:
                 self._require_nothing_lost(before, records)
             if self.rounds_done > self.preset.rounds:
                 raise ConfigurationError(
@@ -207,8 +207,14 @@ class Run:
             )
 
     def _require_nothing_lost(self, began: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> None:
-        """Without a checkpoint a resumed run begins anew, which is right only where none was ever complete."""
+        """Without a checkpoint a resumed run begins anew, which is right only where none was ever complete. With one,
+        say which rounds lack a record."""
         rounds = max((record["round"] for record in records if record["kind"] in ("round", "seat")), default=0)
+        if self._checkpoints:
+            if rounds < self.rounds_done:
+                file = self.directory / METRICS
+                _log.warning("%s lacks rounds %d to %d, as curves and reports will", file, rounds + 1, self.rounds_done)
+            return
         first = began.get("preset", {}).get("save_rounds", self.preset.save_rounds)
         resumed = any(start.get("rounds_done") for start in began.get("starts", ()))
         # The round after a checkpoint is played once all seats have written theirs, and `final` after the last one.

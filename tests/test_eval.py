@@ -105,6 +105,12 @@ def test_a_journal_of_answers_is_scored_elsewhere(problems: Path, record: Path, 
         == 2
     )
     assert "the record of a tester must hold suites, got one of a coder's answers only" in capsys.readouterr().err
+    for plan in (kept[0].replace('"sampling":', '"sampled":'), kept[0].replace('"player":', '"who":')):
+        (tmp_path / "journal.jsonl").write_text(plan + kept[1])
+        assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", *arguments, "-o", tmp_path / "no") == 1
+        assert "journal.jsonl must be as `codea1 eval` wrote it, got another journal" in capsys.readouterr().err
+    (tmp_path / "journal.jsonl").write_text("[" * 100_000 + "\n")
+    assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", *arguments, "-o", tmp_path / "no") == 1
     (tmp_path / "journal.jsonl").write_text(kept[0].replace('"seat":"coder"', '"seat":"tester"'))
     assert run("--player", f"recorded:{tmp_path / 'journal.jsonl'}", *arguments, "-o", tmp_path / "no") == 2
     assert "a journal must be a coder's to be repeated, got the one of a tester" in capsys.readouterr().err
@@ -528,6 +534,13 @@ def test_a_public_set_is_imported_once_and_several_sets_have_a_mean(
     rows.unlink()
     assert run(*command, "--json") == 0, "what was imported stands in the directory"
     assert json.loads(capsys.readouterr().out)["sets"]["humanevalplus"]["problems"] == 1
+    for name in ("origin.json", "report.jsonl"):
+        (file,) = (tmp_path / "out" / "problems").glob(f"*.{name}")
+        whole = file.read_bytes()
+        file.write_bytes(b"\xff\n")
+        assert run(*command) == 1
+        assert f"{name} must be a JSON object, got unreadable JSON" in capsys.readouterr().err
+        file.write_bytes(whole)
     elsewhere = ("--player", "oracle", "--problems", f"humanevalplus={tmp_path / 'nowhere'}", "--n", 1, "-o")
     assert run(*elsewhere, tmp_path / "out") == 2
 

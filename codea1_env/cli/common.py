@@ -63,7 +63,7 @@ def json_value(text: str) -> object:
     """The type of an option that holds JSON of any kind; whoever uses it says what it must be."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

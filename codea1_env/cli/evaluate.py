@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import json_object
 from codea1_env.cli.common import DONE, FAILED, add_sandbox, require_at_least_one, require_file, say, say_going_on
 from codea1_env.cli.players import (
     HELP,
@@ -27,7 +28,7 @@ from codea1_env.cli.players import (
     sampling_of,
     traffic_of,
 )
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.disagreement import as_rows
 from codea1_env.evaluation.evaluate import PAPER_SAMPLES, PAPER_SAMPLING, EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
@@ -368,12 +369,12 @@ def _kept(source: Source, spec: str, kept: Path, sandbox: Sandbox, options: argp
         kept.parent.mkdir(exist_ok=True)
         write_whole(told, json.dumps(origin) + "\n")
         return _imported(source, spec.partition("=")[2], kept, sandbox, options)
-    known = json.loads(told.read_text(encoding="utf-8")) if told.exists() else origin
+    known = json_object(told.read_bytes(), str(told), FormatError) if told.exists() else origin
     part = "sha256" if origin["sha256"] else "file"
-    if known[part] != origin[part]:
+    if known.get(part) != origin[part]:
         raise ConfigurationError(
-            f"--problems {spec} must be what {kept} was imported from, {known['file']}, got another file or content; "
-            "choose another --output"
+            f"--problems {spec} must be what {kept} was imported from, {known.get('file')}, got another file or "
+            "content; choose another --output"
         )
     return read_problems(kept)
 
@@ -421,8 +422,8 @@ def _unusable(file: Path) -> dict[str, str]:
     """Rows of an imported set that are no problem here, and why: they are counted apart."""
     if not file.exists():
         return {}
-    rows = [json.loads(line) for line in file.read_text(encoding="ascii").splitlines()]
-    return {row["problem_id"]: row["why_not"] for row in rows if row["status"] == "unusable"}
+    rows = [json_object(line, str(file), FormatError) for line in file.read_bytes().splitlines()]
+    return {str(row.get("problem_id")): str(row.get("why_not")) for row in rows if row.get("status") == "unusable"}
 
 
 def as_table(report: Mapping[str, Any]) -> str:

@@ -212,13 +212,16 @@ def _recorded(path: Path) -> RecordedPlayer:
     content = path.read_bytes()
     version = hashlib.sha256(content).hexdigest()[:16]
     if plan := _coders_plan(content):
+        programs = read_programs(path)
         cut_off: Counter[str] = Counter()  # sets may share questions, whose answers are put together
-        for answers in _answers(content):
-            cut_off[answers["problem_id"]] += int(answers.get("truncated", 0))
-        asked = {"sampling": plan["sampling"], "seed": plan["seed"], "prompts": _design(plan.get("prompts"))}
-        return RecordedPlayer(
-            read_programs(path), cut_off=cut_off, asked=asked, name=f"recorded {plan['player']}", version=version
-        )
+        try:
+            for answers in _answers(content):
+                cut_off[answers["problem_id"]] += int(answers.get("truncated", 0))
+            asked = {"sampling": plan["sampling"], "seed": plan["seed"], "prompts": _design(plan.get("prompts"))}
+            name = f"recorded {plan['player']}"
+        except (ValueError, LookupError, TypeError) as error:
+            raise FormatError(f"{path} must be as `codea1 eval` wrote it, got another journal: {error!r}") from None
+        return RecordedPlayer(programs, cut_off=cut_off, asked=asked, name=name, version=version)
     records = []
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
@@ -237,7 +240,7 @@ def _coders_plan(content: bytes) -> dict[str, Any] | None:
     a tester's journal."""
     try:
         plan = json.loads(content.partition(b"\n")[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(plan, dict) or plan.get("kind") != "plan":
         return None

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -274,6 +275,9 @@ BAD_ARGUMENTS = {
     "--rounds many": "--rounds must be a whole number in [1, 1000000], got many",
     "--save-rounds -1": "--save-rounds must be a whole number in [1, 1000000], got -1",
     "--seed 1.5": "--seed must be a whole number in [0, 2147483647], got 1.5",
+    "--seed ''": "--seed must be a whole number in [0, 2147483647], got ",
+    "--preset ''": "preset must be one of ",
+    "--engine ''": "--engine must be one of local, ray, got ",
     "--ray-address auto": "--ray-address must come with --engine ray, got --engine local",
     "--engine rya": "--engine must be one of local, ray, got rya",
     "--config nowhere.yaml": "config must be a readable YAML file, got nowhere.yaml",
@@ -301,7 +305,7 @@ def test_a_bad_argument_ends_in_one_line(argv: str, more: str, capsys: Any, monk
     if more and argv in ("--preset 7b", "--config {folder}/ranks.yaml"):
         pytest.skip("a plan may be made before the problems are there, and of a run under the other engine")
     (tmp_path / "ranks.yaml").write_text("placement: {coder: {ranks: 2}}")
-    said = ended(capsys, *(argv.format(folder=tmp_path) + more).split())
+    said = ended(capsys, *shlex.split(argv.format(folder=tmp_path) + more))
     assert BAD_ARGUMENTS[argv] in said
     assert said.count("\n") == 1
 

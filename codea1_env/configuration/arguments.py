@@ -180,7 +180,7 @@ def _fresh(given: argparse.Namespace, recipe: str) -> RecipeArguments:
     preset = _with_folders(preset, given)
     require_files(preset)
     _check_installed(preset)
-    engine = given.engine or "local"
+    engine = "local" if given.engine is None else given.engine
     _check_engine(engine, given.ray_address, preset)
     seed = _seed(given)
     output = given.output or _free_directory(Path("runs"), f"{_kind(recipe, preset)}-seed{seed}")
@@ -206,7 +206,7 @@ def _planned(given: argparse.Namespace, recipe: str) -> Preset:
         _seed(given)
         if given.output is not None:
             _checked_output(given.output)
-    engine = given.engine or "local"
+    engine = "local" if given.engine is None else given.engine
     _check_engine_name(engine, given.ray_address)
     return preset
 
@@ -224,7 +224,7 @@ def _check_options(options: Options, recipe: str) -> None:
 
 
 def _seed(given: argparse.Namespace) -> int:
-    return _whole("--seed", given.seed or "0", 0, 2**31 - 1)
+    return _whole("--seed", "0" if given.seed is None else given.seed, 0, 2**31 - 1)
 
 
 def _check_writable(output: Path) -> None:
@@ -258,7 +258,7 @@ def _resumed(given: argparse.Namespace, recipe: str) -> RecipeArguments:
     preset = _with_rounds(preset, given)
     located(preset.algorithm)
     _check_installed(preset)
-    engine = given.engine or str(record.get("engine", "local"))
+    engine = str(record.get("engine", "local")) if given.engine is None else given.engine
     _check_engine(engine, given.ray_address, preset)
     tester = record.get("tester")
     model = None if tester is None else _model_of(Path(str(tester)), preset)

@@ -351,7 +351,7 @@ def load_preset(name: str | None, config: Path | None = None) -> Preset:
     either file names of one's own is looked for in the folder of `config`, then in the current one.
     """
     if config is None:
-        return _named(name or "mini")
+        return _named("mini" if name is None else name)
     folders = (str(config.parent.resolve()), str(Path.cwd()))
     overrides = dict(_overrides(config))
     extended = overrides.pop("extends", None)

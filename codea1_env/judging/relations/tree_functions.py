@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import json
 import math
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from codea1_env.judging.equality import member_text, number_in, same_tree, tagged
+from codea1_env.judging.equality import Number, member_text, number_in, same_tree, tagged
 from codea1_env.judging.relations.tree_tables import (
     allclose,
     array_equal,
-    as_nested,
     attribute,
     cell_of_table,
     flattened,
@@ -26,9 +26,11 @@ from codea1_env.judging.relations.tree_tables import (
     to_list,
 )
 from codea1_env.judging.relations.tree_values import (
+    TABLES,
     attributes_of,
     calculable,
     hashed_text,
+    is_seen,
     is_set,
     items_of,
     length_of,
@@ -47,6 +49,8 @@ MOST_TEXT = 400
 """Characters of a text that is read as a number; decimal places of `round`."""
 _LONGEST_SEPARATOR = 3
 """Characters: what is joined takes no fewer on the wire."""
+_ROWS = ("ndarray", "Series", "Index")
+"""Kinds that `isclose` takes for lists."""
 _PLAIN = frozenset((bool, int, float, str, type(None)))
 
 
@@ -55,12 +59,9 @@ def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Tr
 
     def calculated(left: Any, right: Any) -> Tree:
         moments = moment_in(left), moment_in(right)
-        if moments == (None, None):
-            return number_tree(operation(calculable(left), calculable(right)))
-        made = operation(
-            *(calculable(side) if of is None else of for side, of in zip((left, right), moments, strict=True))
-        )
-        return number_tree(made) if isinstance(made, int | float) else moment_node(made)
+        sides = [calculable(side) if of is None else of for side, of in zip((left, right), moments, strict=True)]
+        made = operation(*sides)
+        return number_tree(made) if isinstance(made, Number) else moment_node(made)
 
     return calculated
 
@@ -117,7 +118,7 @@ def _number_of(kind: Callable[[Any], int | float]) -> Callable[[Any], Tree]:
 def _str(tree: Any) -> str:
     if type(tree) is str:
         return tree
-    if type(tree) is dict and "v" in tree:
+    if is_seen(tree):
         return str(dict(attributes_of(tree))["__str__"])
     if (made := exact_in(tree) or moment_in(tree)) is not None:
         return str(made)
@@ -130,18 +131,18 @@ def _str(tree: Any) -> str:
 
 def _index(tree: Any, at: Any) -> Any:
     kind = kind_of(tree)
-    if kind in ("ndarray", "Series", "Index", "DataFrame"):
+    if kind in ("ndarray", *TABLES):
         return item_of_table(tree, at)
     tree = plain_form(tree)
-    if type(tree) is dict and tagged(tree)[0] == "d":
+    if type(tree) is dict and "d" in tree:
         wanted = hashed_text(at)
-        values = [value for key, value in tagged(tree)[1] if member_text(key) == wanted]
+        values = [value for key, value in tree["d"] if member_text(key) == wanted]
         return 0 if kind == "Counter" and not values else values[0]
     if type(at) is not int and type(at) is not bool:
         raise ValueError("no index")
     if isinstance(moment := moment_in(tree), range):
         return number_tree(moment[at])
-    if is_set(tree) or (type(tree) is dict and "v" in tree):
+    if is_set(tree) or is_seen(tree):
         raise ValueError("no index")
     return items_of(tree)[at]
 
@@ -150,8 +151,7 @@ def _slice(tree: Any, *bounds: Any) -> Any:
     if any(bound is not None and type(bound) is not int for bound in bounds):
         raise ValueError("no bound")
     part = slice(*bounds)
-    moment = moment_in(tree)
-    if isinstance(moment, range):
+    if isinstance(moment := moment_in(tree), range):
         return moment_node(moment[part])
     if kind_of(tree) == "ndarray":
         dtype, shape, _ = parts_of(tree)
@@ -176,9 +176,8 @@ def _type_name(tree: Any) -> str:
         if kind == "builtin":
             return {"Ellipsis": "ellipsis", "NotImplemented": "NotImplementedType"}.get(parts_of(tree)[0], "type")
         return {"namedtuple": "tuple", "keys": "dict_keys", "items": "dict_items"}.get(kind, kind)
-    if "v" in tree:
-        body = tree["v"]
-        return str(body[1]) if body[0] != "values" else "dict_values"
+    if is_seen(tree):
+        return str(tree["v"][1]) if tree["v"][0] != "values" else "dict_values"
     names = {"i": "int", "f": "float", "c": "complex", "t": "tuple", "d": "dict", "s": "set", "z": "frozenset"}
     return names.get(tagged(tree)[0], "bytes")
 
@@ -193,7 +192,7 @@ def _isinstance(tree: Any, names: Any) -> bool:
 
 def _isclose(value: Any, expected: Any, relative: Any, absolute: Any) -> bool:
     """`math.isclose`, element by element where both are lists or tuples, or dicts with the same keys."""
-    value, expected = as_nested(value), as_nested(expected)
+    value, expected = (to_list(side) if kind_of(side) in _ROWS else side for side in (value, expected))
     if number_in(value) is not None and number_in(expected) is not None:
         left, right = real_number(value), real_number(expected)
         return left == right or math.isclose(left, right, rel_tol=real_number(relative), abs_tol=real_number(absolute))
@@ -201,7 +200,7 @@ def _isclose(value: Any, expected: Any, relative: Any, absolute: Any) -> bool:
     if len(kinds) > 1 and kinds != {"list", "tuple"}:  # `pytest.approx` takes either for the other
         return False
     if kinds == {"dict"}:
-        pairs = [sorted(tagged(side)[1], key=lambda pair: member_text(pair[0])) for side in (value, expected)]
+        pairs = [sorted(_pairs(side), key=lambda pair: member_text(pair[0])) for side in (value, expected)]
         value, expected = ([part for key, item in side for part in ([key], item)] for side in pairs)
     elif not kinds <= {"list", "tuple"}:
         return same_tree(expected, value, EXACT)
@@ -236,19 +235,14 @@ def _fail() -> Any:
     raise ValueError("another kind of value")
 
 
-def _of_dict(place: slice) -> Callable[[Any], Any]:
-    def listed(tree: Any) -> Any:
-        tag, body = tagged(plain_form(tree))
-        if tag != "d":
-            raise ValueError("no dict")
-        return [pair[place][0] if len(pair[place]) == 1 else {"t": pair} for pair in body]
-
-    return listed
+def _pairs(tree: Any) -> list[list[Any]]:
+    """Of a dict, or of what equals one."""
+    plain = plain_form(tree)
+    return plain["d"] if type(plain) is dict and "d" in plain else _fail()  # type: ignore[no-any-return]  # sound
 
 
 def _next(tree: Any, *default: Any) -> Any:
-    is_iterator = "v" in tree and (tree["v"][0] == "iterator" or "__next__" in dict(attributes_of(tree)))
-    if not is_iterator:
+    if not is_seen(tree) or not (tree["v"][0] == "iterator" or "__next__" in dict(attributes_of(tree))):
         raise ValueError("no iterator")
     if default and not listed(tree, whole=False):
         return items_of(tree) or default[0]  # it has to be known that there are none
@@ -340,7 +334,7 @@ def _agreed(tree: Any) -> Any:
 def _most_common(tree: Any, count: Any) -> Any:
     if kind_of(tree) != "Counter" or type(count) is not int:
         raise ValueError("no Counter")
-    pairs = sorted(tagged(plain_form(tree))[1], key=lambda pair: -real_number(pair[1]))
+    pairs = sorted(_pairs(tree), key=lambda pair: -real_number(pair[1]))
     return [{"t": pair} for pair in pairs[: max(count, 0)]]
 
 
@@ -354,21 +348,21 @@ def _is(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _iter(tree: Any) -> Any:
-    return tree if type(tree) is dict and "v" in tree else {"v": ["iterator", "iterator", items_of(tree), ""]}
+    return tree if is_seen(tree) else {"v": ["iterator", "iterator", items_of(tree), ""]}
 
 
 def _islice(tree: Any, count: Any) -> Any:
     if type(count) is not int or count < 0:
         raise ValueError("no number of items")
-    items = listed(tree, whole=False) if type(tree) is dict and "v" in tree else items_of(tree)
+    items = listed(tree, whole=False) if is_seen(tree) else items_of(tree)
     if len(items) < count:  # it has to be known that there are no more
         items = items_of(tree)
     return {"v": ["iterator", "islice", items[:count], ""]}
 
 
 def _dict(tree: Any) -> Tree:
-    if type(tree) is dict and tagged(plain_form(tree))[0] == "d":
-        return {"d": plain_form(tree)["d"]}
+    if type(tree) is dict and "d" in plain_form(tree):
+        return {"d": _pairs(tree)}
     made: dict[str, list[Any]] = {}
     for item in items_of(tree):
         key, value = items_of(item)
@@ -388,10 +382,8 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "looked": lambda tree: tree is True,
     "bool": truth,
     "neg": lambda tree: number_tree(-calculable(tree)),
-    "add": _arithmetic(lambda left, right: left + right),
-    "sub": _arithmetic(lambda left, right: left - right),
-    "mul": _arithmetic(lambda left, right: left * right),
-    "div": _arithmetic(lambda left, right: left / right),
+    **{name: _arithmetic(getattr(operator, name)) for name in ("add", "sub", "mul")},
+    "div": _arithmetic(operator.truediv),
     "floordiv": lambda left, right: number_tree(real_number(left) // real_number(right)),
     "mod": lambda left, right: number_tree(real_number(left) % real_number(right)),
     "item": _index,
@@ -433,16 +425,16 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "Counter": _counter,
     "tolist": to_list,
     "flatten": flattened,
-    "array_equal": array_equal(broadcast=False, equal_nan=False),
-    "equal_everywhere": array_equal(broadcast=True, equal_nan=False),
-    "equal_arrays": array_equal(broadcast=True, equal_nan=True),
+    "array_equal": array_equal,
+    "equal_everywhere": functools.partial(array_equal, broadcast=True),
+    "equal_arrays": functools.partial(array_equal, broadcast=True, equal_nan=True),
     "allclose": allclose,
     "same_table": same_table,
     **{name: of_moment(name) for name in ("isoformat", "weekday", "isoweekday", "total_seconds", "date")},
     **{name: _text_method(name) for name in ("lower", "upper", "strip", "split", "isdigit", "startswith", "endswith")},
     "count": _count,
-    "keys": _of_dict(slice(0, 1)),
-    "values": _of_dict(slice(1, 2)),
-    "items": _of_dict(slice(0, 2)),
+    "keys": lambda tree: [key for key, _ in _pairs(tree)],
+    "values": lambda tree: [value for _, value in _pairs(tree)],
+    "items": lambda tree: [{"t": pair} for pair in _pairs(tree)],
 }
 """By the names of all other operators."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from codea1_env.judging.equality import member_text, number_in, same_tree
-from codea1_env.judging.relations.tree_values import attributes_of, number_tree, real_number, truth
+from codea1_env.judging.relations.tree_values import TABLES, attributes_of, is_seen, number_tree, real_number, truth
 from codea1_env.problems.tolerances import EXACT
 from codea1_env.reading.kinds.nodes import items_in, kind_of, moment_in, moment_node, nested_items, parts_of
 
@@ -35,48 +35,40 @@ def attribute(tree: Any, name: str) -> Any:
     moment = moment_in(tree)
     if moment is not None and name in _OF_MOMENTS[type(moment)].split():
         return getattr(moment, name)
-    if type(tree) is dict and "v" in tree:
+    if is_seen(tree):
         return dict(attributes_of(tree))[name]
-    kind = kind_of(tree)
+    kind, parts = kind_of(tree), parts_of(tree)
     if kind == "namedtuple":
-        _, fields, items = parts_of(tree)
+        _, fields, items = parts
         return items[fields.index(name)]
-    return _OF_TABLES[kind][name](*parts_of(tree))
+    stored, measured = (names.split() for names in _OF_TABLES[kind])
+    if name in stored:
+        return parts[stored.index(name)]
+    if name not in measured:
+        raise LookupError("no such attribute")
+    if name == "columns":
+        return _names_of_columns(parts[0])
+    if name == "values":
+        return {"k": ["ndarray", parts[0], [len(parts[3])], parts[3]]}
+    shape = [len(items_in(parts[1])), len(parts[0])] if kind == "DataFrame" else [len(parts[-1])]
+    shape = parts[1] if kind == "ndarray" else shape
+    return {"shape": {"t": shape}, "ndim": len(shape), "size": math.prod(shape), "empty": 0 in shape}[name]
 
 
-_OF_ROWS: Mapping[str, Callable[..., Any]] = {
-    "shape": lambda *parts: {"t": [len(parts[-1])]},
-    "size": lambda *parts: len(parts[-1]),
-    "empty": lambda *parts: not parts[-1],
-    "dtype": lambda dtype, *parts: dtype,
-    "name": lambda dtype, name, *parts: name,
+_OF_TABLES: Mapping[str, tuple[str, str]] = {
+    "slice": ("start stop step", ""),
+    "deque": ("- maxlen", ""),
+    "array": ("typecode", ""),
+    "ndarray": ("dtype", "shape ndim size"),
+    "Index": ("dtype name", "shape size empty"),
+    "Series": ("dtype name index", "shape ndim size empty values"),
+    "DataFrame": ("- index", "shape ndim size empty columns"),
 }
-_OF_TABLES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
-    "slice": {name: lambda *parts, place=place: parts[place] for place, name in enumerate(("start", "stop", "step"))},
-    "deque": {"maxlen": lambda items, maxlen: maxlen},
-    "array": {"typecode": lambda code, items: code},
-    "ndarray": {
-        "shape": lambda dtype, shape, items: {"t": shape},
-        "ndim": lambda dtype, shape, items: len(shape),
-        "size": lambda dtype, shape, items: len(items),
-        "dtype": lambda dtype, shape, items: dtype,
-    },
-    "Index": _OF_ROWS,
-    "Series": {
-        **_OF_ROWS,
-        "ndim": lambda *parts: 1,
-        "index": lambda dtype, name, index, items: index,
-        "values": lambda dtype, name, index, items: {"k": ["ndarray", dtype, [len(items)], items]},
-    },
-    "DataFrame": {
-        "shape": lambda columns, index, values, dtypes: {"t": [len(items_in(index)), len(columns)]},
-        "ndim": lambda columns, index, values, dtypes: 2,
-        "size": lambda columns, index, values, dtypes: len(items_in(index)) * len(columns),
-        "empty": lambda columns, index, values, dtypes: not (items_in(index) and columns),
-        "columns": lambda columns, index, values, dtypes: {"k": ["Index", "object", None, columns]},
-        "index": lambda columns, index, values, dtypes: index,
-    },
-}
+"""{kind: names of its first parts as attributes, and of what follows from the parts}."""
+
+
+def _names_of_columns(columns: list[Any]) -> Any:
+    return {"k": ["Index", "object", None, columns]}
 
 
 def item_of_table(tree: Any, at: Any) -> Any:
@@ -109,8 +101,8 @@ def cell_of_table(tree: Any, at: Any, by_label: Any) -> Any:
         row, column = at["t"]
         return values[_place(columns, column, by_label)][_place(index, row, by_label)]
     row = _place(index, at, by_label)
-    names = {"k": ["Index", "object", None, columns]}
-    return {"k": ["Series", "object", index[row], names, [column[row] for column in values]]}
+    cells = [column[row] for column in values]
+    return {"k": ["Series", "object", index[row], _names_of_columns(columns), cells]}
 
 
 def _place(labels: list[Any], at: Any, by_label: bool) -> int:
@@ -142,13 +134,6 @@ def flattened(tree: Any) -> list[Any]:
     if kind_of(tree) in ("Series", "Index"):
         return items_in(tree)
     raise ValueError("no array")
-
-
-def as_nested(tree: Any) -> Any:
-    """Lists in the place of arrays and Series, as far as they stand on top."""
-    if kind_of(tree) == "ndarray":
-        return nested_items(tree)
-    return items_in(tree) if kind_of(tree) in ("Series", "Index") else tree
 
 
 def _array_of(tree: Any) -> tuple[list[int], list[Any]]:
@@ -184,14 +169,10 @@ def _is_nan(tree: Any) -> bool:
     return number is not None and number != number
 
 
-def array_equal(broadcast: bool, equal_nan: bool) -> Callable[[Any, Any], bool]:
+def array_equal(left: Any, right: Any, *, broadcast: bool = False, equal_nan: bool = False) -> bool:
     """`numpy.array_equal`, `(a == b).all()`, `numpy.testing.assert_array_equal`."""
-
-    def equal(left: Any, right: Any) -> bool:
-        pairs = _paired(left, right, broadcast)
-        return all(same_tree(other, one, EXACT) and (equal_nan or not _is_nan(one)) for one, other in pairs)
-
-    return equal
+    pairs = _paired(left, right, broadcast)
+    return all(same_tree(other, one, EXACT) and (equal_nan or not _is_nan(one)) for one, other in pairs)
 
 
 def allclose(left: Any, right: Any, relative: Any, absolute: Any, equal_nan: Any = False) -> bool:
@@ -217,7 +198,7 @@ def _is_within(one: Any, other: Any, relative: float, absolute: float, equal_nan
 def same_table(left: Any, right: Any, check_type: Any, check_names: Any, relative: Any, absolute: Any) -> bool:
     """`pandas.testing.assert_frame_equal` and its like."""
     kind, one, other = kind_of(left), parts_of(left), parts_of(right)
-    if kind != kind_of(right) or kind not in ("Series", "Index", "DataFrame"):
+    if kind != kind_of(right) or kind not in TABLES:
         raise ValueError("no tables of one kind")
     sides = [_table_parts(kind, side, truth(check_names)) for side in (one, other)]
     (fixed, values, types), (fixed_too, values_too, types_too) = sides

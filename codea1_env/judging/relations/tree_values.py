@@ -1,12 +1,13 @@
 """Wire trees as values: their items, numbers and order, and how the comparisons of a relation compare them.
 
-Each raises one of FAILURES where Python would raise, and where numbers are too large to calculate with (MAX_BITS). Sets
+Each raises one of FAILURES where Python would raise, and where numbers are too large to calculate with. Sets
 are listed in an order of our own: Python's says nothing. Nothing untrusted is built, hashed, evaluated or called; texts
 of members alone are, as in `equality.py`, by this process's own secret seed. Does not know what a relation is.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
@@ -28,11 +29,13 @@ from codea1_env.reading.kinds.nodes import (
 )
 from codea1_env.reading.literals import MAX_DEPTH, Tree
 
-MAX_BITS = 4096
+TABLES = ("Series", "Index", "DataFrame")
+"""Kinds of pandas'."""
+_MAX_BITS = 4096
 """Of an integer that arithmetic is done on."""
-MAX_ITEMS = 1 << 16
-"""Of a range that is listed."""
-WITHOUT_ITEMS = ("builtin", "slice")
+_MAX_ITEMS = 1 << 16
+"""Of a range that is listed, and of two sets that are compared."""
+_WITHOUT_ITEMS = ("builtin", "slice")
 """Kinds that have no items, and are true."""
 _HASHED = ("NaT", "NA", "builtin")
 """Kinds beside numbers and moments that members of sets may be of."""
@@ -40,54 +43,34 @@ _HASHED = ("NaT", "NA", "builtin")
 
 def truth(tree: Any) -> bool:
     """`bool(value)`."""
-    number = number_in(tree)
-    if number is not None:
-        return bool(number)
-    moment = moment_in(tree)
-    if moment is not None:
-        return bool(moment)
-    if kind_of(tree) == "ndarray":
+    for known in (number_in(tree), moment_in(tree)):
+        if known is not None:
+            return bool(known)
+    kind = kind_of(tree)
+    if kind == "ndarray":
         (only,) = parts_of(tree)[2]
         return truth(only)
-    if kind_of(tree) in ("Series", "Index", "DataFrame"):
-        raise ValueError("pandas gives no truth")
-    if type(tree) is dict and "v" in tree:
-        if {"__bool__", "__len__"} & {name for name, _ in attributes_of(tree)}:
-            raise ValueError("an object has its own say")
-        return True
-    if kind_of(tree) in WITHOUT_ITEMS:
-        return True
-    return tree is not None and length_of(tree) > 0
+    if kind in TABLES or (is_seen(tree) and {"__bool__", "__len__"} & dict(attributes_of(tree)).keys()):
+        raise ValueError("pandas gives no truth, and an object has its own say")
+    return tree is not None and (is_seen(tree) or kind in _WITHOUT_ITEMS or length_of(tree) > 0)
 
 
 def length_of(tree: Any) -> int:
-    if type(tree) is str or type(tree) is list:
-        return len(tree)
-    moment = moment_in(tree)
-    if isinstance(moment, range):
+    if isinstance(moment := moment_in(tree), range):
         return len(moment)
-    tag, body = tagged(plain_form(tree))
-    if tag in ("t", "d", "s", "z"):
-        return len(body)
-    if tag == "k":
-        is_frame = body[0] == "DataFrame"
-        return len(items_in(parts_of(tree)[1]) if is_frame else items_in(tree))
-    if tag == "v" and body[0] == "values":
-        return len(body[1])
-    if tag == "b":
-        return len(body) // 2
-    raise ValueError("no length")
+    if kind_of(tree) == "DataFrame":
+        return len(items_in(parts_of(tree)[1]))
+    if is_seen(tree) and tree["v"][0] != "values":
+        raise ValueError("no length")
+    return len(items_of(tree))
 
 
 def items_of(tree: Any) -> list[Any]:
     """What an iteration gives; a set in an order of our own, the keys and items of a dict in theirs."""
-    if type(tree) is list:
-        return tree
-    if type(tree) is str:
+    if type(tree) in (list, str):
         return list(tree)
-    moment = moment_in(tree)
-    if isinstance(moment, range):
-        if len(moment) > MAX_ITEMS:
+    if isinstance(moment := moment_in(tree), range):
+        if len(moment) > _MAX_ITEMS:
             raise ValueError("too many")
         return [number_tree(number) for number in moment]
     tag, body = tagged(plain_form(tree))
@@ -117,6 +100,11 @@ def listed(tree: Any, *, whole: bool = True) -> list[Any]:
     return items  # type: ignore[no-any-return]  # likewise
 
 
+def is_seen(tree: Any) -> bool:
+    """Whether it is an iterator, an object or the values of a dict."""
+    return type(tree) is dict and "v" in tree
+
+
 def attributes_of(tree: Any) -> list[Any]:
     """Pairs of names and values, of an object; an iterator has none."""
     return tree["v"][2] if tree["v"][0] == "object" else []  # likewise
@@ -140,8 +128,14 @@ def require_sound(tree: Any, levels: int = MAX_DEPTH) -> None:
                 require_sound(item, levels - 1)
         case "k", list() if levels > 0:
             _require_kind(tree, levels - 1)
-        case "v", list() if levels > 0:
-            _require_seen(body, levels - 1)
+        case "v", ["values", list() as items] | ["iterator", str(), list() as items, str()] if levels > 0:
+            require_sound(items, levels - 1)
+        case "v", ["object", str(), list() as attributes, (list() | None) as items, str()] if levels > 0:
+            require_sound(items, levels - 1)
+            for name, value in attributes:
+                require_sound(value, levels - 1)
+                if type(name) is not str:
+                    raise ValueError("no name")
         case "s" | "z", list() if levels > 0:
             _distinct_texts(body, levels - 1)
         case "d", list() if levels > 0 and all(type(pair) is list and len(pair) == 2 for pair in body):
@@ -161,22 +155,6 @@ def _require_kind(tree: Any, levels: int) -> None:
     form = plain_form(tree) if kind != "items" else tree
     for part in parts if form is tree else [form]:
         require_sound(part, levels)
-
-
-def _require_seen(body: list[Any], levels: int) -> None:
-    match body:
-        case ["values", list() as items]:
-            require_sound(items, levels)
-        case ["iterator", str(), list() as items, str()]:
-            require_sound(items, levels)
-        case ["object", str(), list() as attributes, items, str()] if items is None or type(items) is list:
-            require_sound(items, levels)
-            for name, value in attributes:
-                if type(name) is not str:
-                    raise ValueError("no name")
-                require_sound(value, levels)
-        case _:
-            raise ValueError("no value")
 
 
 def _is_float(tree: Any) -> bool:
@@ -223,10 +201,10 @@ def real_number(tree: Any) -> Any:
 def _is_huge(number: Number) -> bool:
     if isinstance(number, Decimal):
         return number.is_finite() and (
-            abs(number.adjusted()) > MAX_EXPONENT or len(number.as_tuple().digits) > MAX_BITS
+            abs(number.adjusted()) > MAX_EXPONENT or len(number.as_tuple().digits) > _MAX_BITS
         )
     parts = (number.numerator, number.denominator) if isinstance(number, Fraction) else (number,)
-    return any(isinstance(part, int) and part.bit_length() > MAX_BITS for part in parts)
+    return any(isinstance(part, int) and part.bit_length() > _MAX_BITS for part in parts)
 
 
 def calculable(tree: Any) -> Any:
@@ -244,7 +222,7 @@ def number_tree(number: Number) -> Tree:
     if isinstance(number, float) and number - number != 0:
         return {"f": "nan" if number != number else "inf" if number > 0 else "-inf"}
     if isinstance(number, int) and not -(1 << 63) <= number < 1 << 63:
-        if number.bit_length() > 2 * MAX_BITS:
+        if number.bit_length() > 2 * _MAX_BITS:
             raise ValueError("too large")
         return {"i": hex(number)}
     return number
@@ -291,19 +269,19 @@ def _is_opaque_to_order(tree: Any) -> bool:
     return tree is None or (type(tree) is dict and tagged(plain_form(tree))[0] in ("s", "z", "d", "c", "k"))
 
 
-def _ordered(test: Callable[[int], bool]) -> Callable[[float, Any, Any], bool]:
-    def compared(_: float, left: Any, right: Any) -> bool:
+def _ordered(test: Callable[[int, int], bool]) -> Callable[[Tolerances, Any, Any], bool]:
+    def compared(_: Tolerances, left: Any, right: Any) -> bool:
         if is_set(left) and is_set(right):
-            one, other = ([member_text(item) for item in items_of(side)] for side in (left, right))
-            joined = {*one, *other} if len(one) + len(other) < 1 << 16 else None  # our own texts, our own hash seed
-            if joined is None:
+            if length_of(left) + length_of(right) >= _MAX_ITEMS:
                 raise ValueError("too large")
+            one, other = ([*map(member_text, items_of(side))] for side in (left, right))
+            joined = {*one, *other}  # our own texts, our own hash seed
             below, above = len(joined) == len(other), len(joined) == len(one)
-            return test(0) if below and above else (test(-1) and below) or (test(1) and above)
+            return test(0, 0) if below and above else (test(-1, 0) and below) or (test(1, 0) and above)
         numbers = (number_in(left), number_in(right))
         if any(isinstance(each, float) and each != each for each in numbers) and None not in numbers:
             return False
-        return test(order_of(left, right))
+        return test(order_of(left, right), 0)
 
     return compared
 
@@ -318,7 +296,7 @@ def _member(tolerance: Tolerances, item: Any, container: Any) -> bool:
             raise ValueError("no text")
         return item in container
     container = plain_form(container)
-    if type(container) is dict and tagged(container)[0] in ("s", "z", "d"):
+    if type(container) is dict and {*container} & {"s", "z", "d"}:
         wanted = hashed_text(item)
         return any(member_text(each) == wanted for each in items_of(container))
     return any(same_tree(each, item, tolerance) for each in items_of(container))
@@ -333,10 +311,7 @@ def _is(_: Tolerances, left: Any, right: Any) -> bool:
 COMPARED: Mapping[str, Callable[..., bool]] = {
     "eq": lambda tolerance, left, right: same_tree(right, left, tolerance),
     "ne": lambda tolerance, left, right: not same_tree(right, left, tolerance),
-    "lt": _ordered(lambda sign: sign < 0),
-    "le": _ordered(lambda sign: sign <= 0),
-    "gt": _ordered(lambda sign: sign > 0),
-    "ge": _ordered(lambda sign: sign >= 0),
+    **{name: _ordered(getattr(operator, name)) for name in ("lt", "le", "gt", "ge")},
     "in": _member,
     "notin": lambda tolerance, item, container: not _member(tolerance, item, container),
     "is": _is,

@@ -33,6 +33,7 @@ import contextlib
 import datetime
 import json
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -41,7 +42,7 @@ from typing import Any
 from codea1_env.judging.equality import Number, as_seen, is_by_identity, member_text, number_in
 from codea1_env.judging.relations.tree_values import number_tree
 from codea1_env.problems.tolerances import EXACT, Tolerances
-from codea1_env.reading.kinds.nodes import Exact, kind_of, moment_in, moment_node, parts_of
+from codea1_env.reading.kinds.nodes import FIELDS, kind_of, moment_in, moment_node, parts_of
 from codea1_env.reading.literals import Tree, encode
 
 _SPANS = [datetime.timedelta(0, 1), datetime.timedelta(0, 60), datetime.timedelta(0, 3600)] + [
@@ -97,11 +98,18 @@ def others(tree: Any, spare: Sequence[Tree] = (), tolerance: Tolerances = EXACT)
 
 
 def _numbers(number: Number, tolerance: Tolerances) -> list[Tree]:
-    if isinstance(number, Fraction | Decimal):
-        return _exact_others(number) if isinstance(number, Fraction) or number.is_finite() else [0, 1, 2, 10, -1]
+    values: list[Any]
+    if isinstance(number, Fraction):
+        above, below = number.numerator, number.denominator
+        values = [Fraction(above, below + 1), Fraction(above + 1, below + 2), number / 3, number / 2, number * 2]
+        values += [number + 1, number - 1, number + 2, -number, number - number]
+        return list(map(number_tree, values))
+    if isinstance(number, Decimal):
+        values = [number + sign * step for step in map(Decimal, (1, 2, 10)) for sign in (1, -1)]
+        values += [number * 2, number / 2, -number, Decimal(0)]
+        return list(map(number_tree, values)) if number.is_finite() else [0, 1, 2, 10, -1]
     if isinstance(number, complex):
-        values: list[Any] = [number + 1, number - 1, number + 1j, 2 * number, 0j]
-        return [number_tree(value) for value in values]
+        return list(map(number_tree, [number + 1, number - 1, number + 1j, 2 * number, 0j]))
     if isinstance(number, int):
         return _mostly_of_sign(number, [*(number + sign * step for step in _STEPS for sign in (-1, 1)), 2 * number, 0])
     if not math.isfinite(number):
@@ -239,17 +247,6 @@ def _dicts(pairs: list[list[Any]], spare: Sequence[Tree]) -> list[list[Any]]:
     ]  # fmt: skip
 
 
-def _exact_others(number: Exact) -> list[Any]:
-    """Of a Fraction or a Decimal that is finite."""
-    if isinstance(number, Fraction):
-        above, below = number.numerator, number.denominator
-        near = [Fraction(above, below + 1), Fraction(above + 1, below + 2), number / 3, number / 2, number * 2]
-        return [number_tree(each) for each in (*near, number + 1, number - 1, number + 2, -number, number - number)]
-    one, two, ten = map(Decimal, (1, 2, 10))
-    steps = [number + one, number - one, number + two, number - two, number + ten, number - ten]
-    return [number_tree(each) for each in (*steps, number * two, number / two, -number, one - one)]
-
-
 def _kind_others(tree: Any, spare: Sequence[Tree]) -> list[Any]:
     """Other values of the kind of a sound tree under the tag `k` or `v`; some may be equal to it or to each other."""
     if "v" in tree:
@@ -259,14 +256,6 @@ def _kind_others(tree: Any, spare: Sequence[Tree]) -> list[Any]:
         return [moment_node(each) for each in _moments(moment)]
     kind, parts = kind_of(tree), parts_of(tree)
     match kind, parts:
-        case "deque", [items, most]:
-            return [{"k": [kind, part, most]} for part in _sequences(items, spare)]
-        case "array", [code, items]:
-            return [{"k": [kind, code, part]} for part in _sequences(items, spare)]
-        case "OrderedDict" | "Counter" | "items", [pairs]:
-            return [{"k": [kind, part]} for part in _dicts(pairs, spare)]
-        case "keys", [members]:
-            return [{"k": [kind, part]} for part in _sets(members, spare)]
         case "slice", _:
             return [{"k": [kind, *part]} for part in _replaced(parts, spare)]
         case "builtin", [name]:
@@ -277,12 +266,14 @@ def _kind_others(tree: Any, spare: Sequence[Tree]) -> list[Any]:
             return [{"k": [kind, dtype, [len(part)], part]} for part in _sequences(items, spare)]
         case "ndarray", [dtype, shape, items]:
             return [{"k": [kind, dtype, *part]} for part in _arrays(shape, items, spare)]
-        case "Index", [dtype, name, items]:
-            return [{"k": [kind, dtype, name, part]} for part in _sequences(items, spare)]
         case "Series", [dtype, name, index, items]:
             return [{"k": [kind, dtype, name, _labels(index, len(part)), part]} for part in _sequences(items, spare)]
         case "DataFrame", [columns, index, values, dtypes]:
-            return [{"k": [kind, *part]} for part in _frames(columns, index, values, dtypes, spare)]
+            return [{"k": [kind, *part]} for part in _frames(columns, index, values, dtypes)]
+    for field, made in (("items", _sequences), ("pairs", _dicts), ("members", _sets)):
+        if field in FIELDS[kind]:
+            place = FIELDS[kind].index(field)
+            return [{"k": [kind, *parts[:place], part, *parts[place + 1 :]]} for part in made(parts[place], spare)]
     return []
 
 
@@ -297,17 +288,14 @@ def _moments(moment: Any) -> Iterator[Any]:
             yield range(*parts) if len(parts) == 3 else range(parts[0], parts[1], step)
         return
     if isinstance(moment, datetime.time):
-        for seconds in (1, 60, 3600, 7200, 43200):
-            for sign in (1, -1):
-                since = moment.second + 60 * moment.minute + 3600 * moment.hour + sign * seconds
-                minute, second = divmod(since % 86400, 60)
-                yield moment.replace(hour=minute // 60, minute=minute % 60, second=second)
+        someday = datetime.datetime.combine(datetime.date(2000, 1, 2), moment)
+        for late in (1, -1, 60, -60, 3600, -3600, 7200, -7200, 43200, -43200):
+            yield (someday + datetime.timedelta(0, late)).timetz().replace(fold=moment.fold)
         return
     for span in (*(_SPANS if type(moment) is not datetime.date else _SPANS[3:]), *_LONG):
-        with contextlib.suppress(OverflowError):
-            yield moment + span
-        with contextlib.suppress(OverflowError):
-            yield moment - span
+        for moved in (operator.add, operator.sub):
+            with contextlib.suppress(OverflowError):
+                yield moved(moment, span)
     if isinstance(moment, datetime.timedelta):
         with contextlib.suppress(OverflowError):
             yield 2 * moment
@@ -370,9 +358,7 @@ def _labels(index: Any, count: int) -> Any:
     return {"k": ["Index", dtype, name, [*labels, *range(len(labels), count)][:count]]}
 
 
-def _frames(
-    columns: list[Any], index: Any, values: list[list[Any]], dtypes: list[str], spare: Sequence[Tree]
-) -> Iterator[list[Any]]:
+def _frames(columns: list[Any], index: Any, values: list[list[Any]], dtypes: list[str]) -> Iterator[list[Any]]:
     count = len(parts_of(index)[2])
     yield [columns, _labels(index, 0), [[] for _ in values], dtypes]
     if not columns:

@@ -123,8 +123,7 @@ DECIDES_WHAT_RUNS = (
 )  # fmt: skip
 """And whatever they need, the sandbox included."""
 KNOWS_WHAT_IS_RIGHT = {
-    "judging/equality", "judging/relations/truth", "judging/relations/status", "judging/relations/vacuity",
-    "judging/relations/neighbours",
+    "judging/equality", "judging/relations/truth", "judging/relations/status", "judging/relations/neighbours",
     "judging/oracle", "judging/expected_values", "judging/validation", "judging/judge", "judging/checking",
     "arena/bouts", "arena/arena", "mistake_book/book", "rewards/code_a1", "rewards/tester_rewards", "rewards/duel",
     "rewards/coder_rewards", "rewards/interfaces",

@@ -12,13 +12,15 @@ import pytest
 from codea1_env.judging.judge import Expectation
 from codea1_env.judging.relations.neighbours import others
 from codea1_env.judging.relations.status import related
-from codea1_env.judging.relations.vacuity import refusals
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.tolerances import EXACT, within
 from codea1_env.reading.literals import literal_tree, tree_source
 from codea1_env.reading.wide.relational_tests import read_condition
 from codea1_env.rewards.duel import Status
 from codea1_env.sandbox.inside import values
+
+NO_JUDGE: Any = None
+"""It is asked about looks alone."""
 
 
 def status(claim: str, right: bytes, *mutants: object, entry_point: str = "f", tolerance: float = 0.0) -> Status:
@@ -27,7 +29,7 @@ def status(claim: str, right: bytes, *mutants: object, entry_point: str = "f", t
     assert test.arguments is not None
     assert test.value is not None
     stated = Expectation(test.arguments, test.value, relation=test.relation)
-    return related(stated, right, [values.encode(mutant) for mutant in mutants], within(tolerance), set())[0]
+    return related(NO_JUDGE, stated, right, [values.encode(mutant) for mutant in mutants], within(tolerance), set())[0]
 
 
 def bundled() -> Iterator[tuple[str, str, Any]]:
@@ -132,11 +134,12 @@ def test_what_counts_carries_nothing_along(claim: str) -> None:
 def test_no_more_of_what_mutants_return_is_looked_at_than_there_is_time_for() -> None:
     """The first ones: every two of them are compared."""
     test = read_condition(ast.parse("len(f(1)) == 3", mode="eval").body, "len(f(1)) == 3", "f")
-    assert test.relation is not None
+    stated = Expectation(test.arguments or b"", test.value or b"", relation=test.relation)
 
     def looked_at(mutants: list[bytes]) -> int:
-        constants, arguments = test.value or b"", test.arguments or b""
-        return len(refusals(test.relation, constants, arguments, values.encode([1, 2, 3]), mutants, EXACT))  # type: ignore[arg-type]
+        refused: set[int] = set()
+        assert related(NO_JUDGE, stated, values.encode([1, 2, 3]), mutants, EXACT, refused)[0] is Status.KEPT
+        return len(refused)
 
     large = [values.encode([n] * 10_000) for n in range(9)]
     assert [looked_at(large[:n]) - looked_at([]) for n in (1, 6, 7, 9)] == [1, 6, 6, 6]

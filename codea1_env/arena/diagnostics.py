@@ -69,7 +69,7 @@ class Diagnostics:
     those whose call is passed by every loading program of the question that it met. By default a suite meets its own
     program alone, and equal calls of different suites are taken together; `coder_tests: union` lets all meet all."""
     vacuous_tests: float
-    """Share of the asserts that claim nothing of the program, or next to nothing (`judging/relations/vacuity.py`), in
+    """Share of the asserts that claim nothing of the program, or next to nothing (`judging/relations/status.py`), in
     [0, 1]: `assert True`, `assert f(1) == f(1)`, `assert len(f(1)) >= 0`."""
     duplicate_tests: float
     """Share of the asserts that repeat a call of their own suite, in [0, 1]."""

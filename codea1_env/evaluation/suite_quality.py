@@ -6,7 +6,7 @@ any other. Every test is judged by the function itself, the problem's reference,
 tenth of a call's time, five times what the reference was seen to need at most; where that needs more, all of it.
 
 Does not promise anything about tests outside the grammar of the reading (`fidelity`, strict or wide): they count as not
-correct. Nor does a relation that says nothing (`judging/relations/vacuity.py`).
+correct. Nor does a relation that says nothing (`judging/relations/status.py`).
 """
 
 from __future__ import annotations

@@ -32,18 +32,15 @@ class BoundedCache(Generic[Key, Value]):
 
     def get(self, key: Key) -> Value | None:
         """The value, which then counts as just used; None where there is none."""
-        entry = self._entries.get(key)
-        if entry is None:
+        if key not in self._entries:
             return None
         self._entries.move_to_end(key)
-        return entry[0]
+        return self._entries[key][0]
 
     def put(self, key: Key, value: Value, size: int) -> None:
         """Hold `value`, whose data and whose key's have `size` bytes; not at all where that alone is too much."""
         size += ENTRY_BYTES
-        replaced = self._entries.pop(key, None)
-        if replaced is not None:
-            self.held_bytes -= replaced[1]
+        self.held_bytes -= self._entries.pop(key, (value, 0))[1]
         if size > self._max_bytes:
             return
         self._entries[key] = value, size

@@ -1,9 +1,8 @@
 """Whether values are right where a problem has a checker or names a comparison in its place (`problems/checkers.py`).
 
-A checker is asked in the sandbox, after all candidates of a batch have ended, as references are, in processes whose
-zygote forks no candidate. Values come as data and were made by untrusted programs: a checker that raises, hangs or
-returns anything but True has not accepted the value. Remembers what it was told. Does not promise that a checker is
-right. A comparison is decided on data, and nothing untrusted is run:
+A checker is asked in the sandbox as references are: after all candidates of a batch, in processes whose zygote forks no
+candidate. One that raises, hangs or returns anything but True has not accepted the value. Does not promise that a
+checker is right. A comparison is decided on data, and nothing untrusted is run:
 
     unordered   the same members in any order: of a list or tuple, or of a set; anything else as it is
     close       the same value, floats within a millionth or the tolerance, relative and absolute
@@ -38,6 +37,7 @@ from codea1_env.judging.equality import (
     number_in,
     same_tree,
     same_words,
+    tagged,
 )
 from codea1_env.judging.oracle import is_plain
 from codea1_env.judging.repeats import names_of
@@ -70,7 +70,7 @@ class Checkers:
     """Asks checkers through a sandbox. Not thread-safe."""
 
     def __init__(self, sandbox: Sandbox, cache_bytes: int) -> None:
-        """`cache_bytes` bounds the answers that are remembered; 0: none are."""
+        """`cache_bytes`: of the answers that are remembered."""
         self._sandbox = sandbox
         self._remembered: BoundedCache[bytes, bool] = BoundedCache(cache_bytes)
 
@@ -118,11 +118,8 @@ def _call(check: Check) -> bytes:
 
 
 def _key(check: Check, problem: bytes) -> bytes:
-    digest = hashlib.blake2b(digest_size=32)
     parts = (problem, check.arguments, check.value, check.right)
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "little") + part)
-    return digest.digest()
+    return hashlib.blake2b(b"".join(len(part).to_bytes(8, "little") + part for part in parts), digest_size=32).digest()
 
 
 MOST_STEPS = 1 << 20
@@ -183,29 +180,27 @@ def _are_paired(fits: Sequence[int]) -> bool:
     """Whether each row can have a column of its own that fits it, by augmenting paths (Kuhn 1955): one bit of a row for
     each column. SciPy has it, which the environment does not require."""
     row_of: dict[int, int] = {}
-    column_of: dict[int, int] = {}
     for start in range(len(fits)):
-        reached: dict[int, int] = {}
-        """The row from which a column was reached."""
-        waiting, free, unseen = [start], None, -1
+        reached: dict[int, tuple[int, int | None]] = {}
+        """The row from which a column was reached, and the column that this row has."""
+        waiting: list[tuple[int, int | None]] = [(start, None)]
+        free, unseen = None, -1
         while waiting and free is None:
-            row = waiting.pop()
+            row, own = waiting.pop()
             fresh = fits[row] & unseen
             unseen &= ~fresh
             while fresh and free is None:
                 column = (fresh & -fresh).bit_length() - 1
                 fresh &= fresh - 1
-                reached[column] = row
+                reached[column] = row, own
                 if column in row_of:
-                    waiting.append(row_of[column])
+                    waiting.append((row_of[column], column))
                 else:
                     free = column
         if free is None:
             return False
         while free is not None:  # along the path back, every row takes the column that it was reached by
-            row = reached[free]
-            row_of[free] = row
-            column_of[row], free = free, column_of.get(row)
+            row_of[free], free = reached[free]
     return True
 
 
@@ -241,8 +236,5 @@ def _members(tree: Any) -> list[Any] | None:
     """Of a list, tuple, set or deque; None for anything else."""
     if kind_of(tree) in SEQUENCES:
         return items_in(tree)
-    tree = plain_form(tree)
-    if type(tree) is dict:
-        ((tag, body),) = tree.items()
-        return body if tag in ("t", "s", "z") and type(body) is list else None
-    return tree if type(tree) is list else None
+    tag, body = tagged(plain_form(tree)) if type(tree) is dict else ("t", tree)
+    return body if tag in ("t", "s", "z") and type(body) is list else None

@@ -1,10 +1,9 @@
 """Are two encoded values equal? Python's equality of plain data, decided without ever building the untrusted one.
 
-1, True, 1.0 and Decimal(1) are equal; a set equals a frozenset; a list never equals a tuple; NaN equals NaN; floats may
-differ by a tolerance where one is asked for, but not the members of sets and the keys of dicts. numpy's arrays and
-pandas' tables are equal as wholes: the same shape, equal items. An opaque value, an iterator and an object equal
-nothing, not even themselves. Nothing untrusted is hashed, evaluated or called. Takes O(n log n) time in the size of
-both; does not promise to finish fast on values over the sandbox's size cap: the caller bounds them.
+NaN equals NaN; floats may differ by a tolerance where one is asked for, but not members of sets and keys of dicts.
+numpy's arrays and pandas' tables are equal as wholes: the same shape, equal items. An opaque value, an iterator and an
+object equal nothing, not even themselves. Nothing untrusted is hashed, evaluated or called. Takes O(n log n) time in
+the size of both, which the caller bounds.
 """
 
 from __future__ import annotations
@@ -173,9 +172,9 @@ def same_tree(expected: Any, got: Any, tolerance: Tolerances) -> bool:
             return same
         expected, got = plain_form(expected), plain_form(got)
     left, right = number_in(expected), number_in(got)
-    if left is not None and right is not None:
-        return _same_number(left, right, tolerance)
-    if left is not None or right is not None or type(expected) is not type(got):
+    if left is not None or right is not None:
+        return left is not None and right is not None and _same_number(left, right, tolerance)
+    if type(expected) is not type(got):
         return False
     if isinstance(expected, list):
         return _same_items(expected, got, tolerance)
@@ -185,10 +184,10 @@ def same_tree(expected: Any, got: Any, tolerance: Tolerances) -> bool:
     other, right_body = tagged(got)
     if tag in ("s", "z"):
         return other in ("s", "z") and _texts(left_body) == _texts(right_body)
-    if tag != other or tag in ("o", "v", "e", "k"):
-        return False
-    if tag == "t":
+    if tag == other == "t":
         return _same_items(left_body, right_body, tolerance)
+    if tag != other:
+        return False
     if tag == "d":
         left_pairs, right_pairs = _by_key(left_body), _by_key(right_body)
         return len(left_pairs) == len(right_pairs) and all(
@@ -300,10 +299,8 @@ def _same_number(left: Number, right: Number, tolerance: Tolerances) -> bool:
         return all(_same_number(one, other, tolerance) for one, other in parts)
     if left == right or (left != left and right != right):
         return True
-    is_exact = isinstance(left, Fraction | Decimal) or isinstance(right, Fraction | Decimal)
-    if tolerance and not is_exact and (isinstance(left, float) or isinstance(right, float)):
-        return is_near(left, right, tolerance)
-    return False
+    kinds = {type(left), type(right)}
+    return bool(tolerance) and float in kinds and kinds <= {float, int, bool} and is_near(left, right, tolerance)
 
 
 def is_near(left: Any, right: Any, tolerance: Tolerances) -> bool:
@@ -334,10 +331,9 @@ def member_text(node: Any) -> str:
     """A text that two values, such as members of sets or keys of dicts, share exactly when they are equal."""
     number = number_in(node)
     if number is not None:
+        number = simplest(number) if isinstance(number, Fraction | Decimal) else number
         if isinstance(number, Fraction | Decimal):
-            number = simplest(number)
-            if isinstance(number, Fraction | Decimal):
-                return f"n{exact_text(number)}"
+            return f"n{exact_text(number)}"
         if isinstance(number, complex):
             number = number.real if number.imag == 0 else number + 0  # adding 0 makes -0.0 to 0.0, which it equals
         if isinstance(number, float) and number.is_integer():

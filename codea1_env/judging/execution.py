@@ -10,10 +10,9 @@ known only when everything has run, and those that do not count must not cost th
 time-outs and crashes of a program in a batch, its later calls have less time: SHORTER of the limit. Only these rules
 let an earlier run affect a later one, and only through a call that timed out or crashed.
 
-Values and errors are remembered across batches, by program and call. Time-outs, crashes, whatever came after one in the
-same process, and calls that ran out of memory are not remembered; nor is anything of a run in which the sandbox failed.
-Does not compare values, holds none that are expected, and imports nothing that does. Does not try again a program that
-answers by chance.
+Values and errors are remembered across batches, by program and call; time-outs, crashes, whatever came after one in the
+same process, and calls that ran out of memory are not. Does not compare values, holds none that are expected, and
+imports nothing that does. Does not try again a program that answers by chance.
 """
 
 from __future__ import annotations
@@ -115,8 +114,7 @@ class Execution:
             assert program.load is not None
             for place in program.turns:
                 outcomes = tuple(program.gone_through[place]) if program.load.loaded else ()
-                load = program.load
-                results[place] = JobResult(outcomes, load.load_failure, tuple(program.denied))
+                results[place] = JobResult(outcomes, program.load.load_failure, tuple(program.denied))
         return [results[place] for place in range(len(turns))]
 
     def _run_together(self, programs: Sequence[_CachedProgram], turns: Sequence[CallsJob]) -> None:
@@ -151,11 +149,8 @@ class Execution:
         if result.load_failure is not None and result.load_failure.kind not in _REMEMBERED:
             return
         key, failure = program.key, result.load_failure
-        self._remembered.put(
-            (key, b""),
-            JobResult((), failure, tuple(program.denied)),
-            len(key) + (0 if failure is None else _size(failure)),
-        )
+        load = JobResult((), failure, tuple(program.denied))
+        self._remembered.put((key, b""), load, len(key) + (0 if failure is None else _size(failure)))
         for call, outcome in zip(calls, result.outcomes, strict=False):
             if outcome.kind.is_strike:
                 break

@@ -5,16 +5,16 @@
     majority   what more of the question's solutions return than anything else, two at least
     dual       what the consensus set of CodeT returns: solutions that pass the same tests, weighed by both numbers
 
-A call without a value makes no valid test. Solutions are untrusted: what they return is compared as data, as
-everywhere, and one that cheats has one vote on values that others' programs must agree with. In the last three modes
-the reference is asked for one thing, how wrong the oracle was (`oracle_error`). Does not promise that a majority is
-right.
+A call without a value makes no valid test. Solutions are untrusted: one that cheats has one vote on values that others
+must agree with. In the last three modes the reference says only how wrong the oracle was (`oracle_error`). Does not
+promise that a majority is right.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -86,28 +86,19 @@ class BatchOracle:
             return self._judge.reference_values(calls, MOST_HANGS, to_look_at=True)
         remaining = iter(asked)
         groups = [list(itertools.islice(remaining, jury.suites)) for jury in self._juries]
-        if self._mode == "golden":
-            values = [
-                [golden_values(suite.calls, jury.golden) for suite in group]
-                for jury, group in zip(self._juries, groups, strict=True)
-            ]
-        else:
-            values = self._of_solutions(groups)
+        values = [self._values(*pair) for pair in zip(self._juries, groups, strict=True)]
         self._measure(groups, values)
         return list(itertools.chain.from_iterable(values))
 
-    def _of_solutions(self, groups: Sequence[Sequence[ReadSuite]]) -> list[list[list[ReferenceValue]]]:
-        values = []
-        for jury, group in zip(self._juries, groups, strict=True):
-            # Who fails to load for one suite, by chance, votes for none.
-            voters = [rows for rows in jury.solutions if None not in rows]
-            answers = [[row for rows in voters if (row := rows[number]) is not None] for number in range(len(group))]
-            if self._mode == "dual":
-                values.append(dual_values([suite.usable for suite in group], answers))
-            else:
-                pairs = zip(group, answers, strict=True)
-                values.append([majority_values(len(suite.calls), rows) for suite, rows in pairs])
-        return values
+    def _values(self, jury: Jury, group: Sequence[ReadSuite]) -> list[list[ReferenceValue]]:
+        if self._mode == "golden":
+            return [golden_values(suite.calls, jury.golden) for suite in group]
+        # Who fails to load for one suite, by chance, votes for none.
+        voters = [rows for rows in jury.solutions if None not in rows]
+        answers = [[row for rows in voters if (row := rows[number]) is not None] for number in range(len(group))]
+        if self._mode == "dual":
+            return dual_values([suite.usable for suite in group], answers)
+        return [majority_values(len(suite.calls), rows) for suite, rows in zip(group, answers, strict=True)]
 
     def _measure(
         self, groups: Sequence[Sequence[ReadSuite]], values: Sequence[Sequence[Sequence[ReferenceValue]]]
@@ -203,18 +194,11 @@ def oracle_error(
 
 def _elected(votes: Iterable[bytes | None], least: int) -> ReferenceValue:
     """The value with the most votes, as the first who gave it wrote it. Votes hold plain data only."""
-    values: list[bytes | None] = []
-    counts: list[int] = []
+    counts: Counter[bytes | None] = Counter()  # hashed by this process's own secret seed
     for vote in votes:
-        for index, value in enumerate(values):
-            if value == vote or (value is not None and vote is not None and same_value(value, vote)):
-                counts[index] += 1
-                break
-        else:
-            values.append(vote)
-            counts.append(1)
-    most = max(counts, default=0)
-    if most < least or counts.count(most) != 1:
+        same = (value for value in counts if vote is not None and value is not None and same_value(value, vote))
+        counts[vote if vote in counts else next(same, vote)] += 1
+    (winner, most), *others = [*counts.most_common(2), (None, 0)]
+    if winner is None or most < least or most == others[0][1]:
         return NO_VALUE
-    winner = values[counts.index(most)]
-    return NO_VALUE if winner is None else ReferenceValue(winner)
+    return ReferenceValue(winner)

@@ -42,14 +42,7 @@ class ReferenceValue:
     """`Outcome.value` of that exception, where it repeats itself."""
 
 
-def comparable(value: ReferenceValue) -> ReferenceValue:
-    """The value for who wants to compare it: none where it equals nothing."""
-    return ReferenceValue(b"", OPAQUE) if is_by_identity(value.value) else value
-
-
 _NOT_ASKED = ReferenceValue(b"", str(OutcomeKind.TIMEOUT))
-
-
 _Batch = tuple[CallsJob, tuple[bytes, ...], int | None]
 """A reference, as a job without calls; calls; and the hangs after which the rest is not tried; None: all are."""
 _Known = dict[CallsJob, dict[bytes, ReferenceValue]]
@@ -59,7 +52,7 @@ class Oracle:
     """Asks references through a sandbox and caches their values. Not thread-safe."""
 
     def __init__(self, sandbox: Sandbox, cache_bytes: int) -> None:
-        """`cache_bytes` bounds the values that are remembered; 0: none are."""
+        """`cache_bytes`: of the values that are remembered."""
         self._sandbox = sandbox
         self._remembered: BoundedCache[tuple[bytes, bytes], ReferenceValue] = BoundedCache(cache_bytes)
 
@@ -192,6 +185,11 @@ def _unusable(problem: Problem, result: JobResult) -> UnusableReference:
     )
 
 
+def comparable(value: ReferenceValue) -> ReferenceValue:
+    """The value for who wants to compare it: none where it equals nothing."""
+    return ReferenceValue(b"", OPAQUE) if is_by_identity(value.value) else value
+
+
 def is_data(encoded: bytes) -> bool:
     """Whether the bytes stand for data that can be looked at, as they do unless the program has written into its own
     results: `is_plain`, and iterators and objects."""
@@ -210,7 +208,7 @@ def is_plain(encoded: bytes) -> bool:
 
 
 def _agreed(one: Outcome, other: Outcome) -> ReferenceValue:
-    """What two runs of the reference under different hash seeds say together. A hang under either is one: it counts."""
+    """What two runs under different hash seeds say together. A hang under either is one: it counts."""
     if other.kind.is_strike:
         one = other
     if one.kind is not OutcomeKind.VALUE:

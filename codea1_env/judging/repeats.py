@@ -2,8 +2,8 @@
 lists and tuples in the places where they mean the same.
 
 So is a dict in another order, a tree with None for what ends it anyway, None for a list or tree without nodes, and a
-program's input with other white space at the ends of its lines. Decided from the texts of problems and calls. Does not
-know defaults: f(1) and f(1, b=2) stay two calls; and 1, 1.0 and True are different arguments.
+program's input with other white space at the ends of its lines. Does not know defaults: f(1) and f(1, b=2) stay two
+calls; and 1, 1.0 and True are different arguments.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def call_keys(problem: Problem, calls: Sequence[bytes], names: tuple[str, ...]) 
     if problem.kind == "class":
         given = [_rewritten(call, _sequence) for call in given]
     elif problem.kind == "program":
-        given = [_rewritten(call, _lines) for call in given]
+        given = [_rewritten(call, lambda tree: text_lines(tree) if type(tree) is str else tree) for call in given]
     elif shapes := argument_shapes(problem):
         given = [_nodes(call, shapes) for call in given]
     keys = [call_key(call) for call in given]
@@ -55,9 +55,8 @@ def _sequence(tree: Any) -> Any:
     return [*map(_listed, tree)] if isinstance(tree, list) else tree
 
 
-def _lines(tree: Any) -> Any:
-    """The input of a program, as lines are compared."""
-    return text_lines(tree) if type(tree) is str else tree
+def _listed(tree: Any) -> Any:
+    return tree["t"] if isinstance(tree, dict) and "t" in tree else tree
 
 
 def _nodes(call: bytes, shapes: Mapping[str, Any]) -> bytes:
@@ -77,10 +76,6 @@ def _written(tree: Any, shape: Any) -> Any:
     while shape == "TreeNode" and isinstance(tree, list) and tree and tree[-1] is None:
         tree.pop()
     return tree
-
-
-def _listed(tree: Any) -> Any:
-    return tree["t"] if isinstance(tree, dict) and "t" in tree else tree
 
 
 def _without_names(keys: Sequence[bytes]) -> list[bytes]:

@@ -1,7 +1,6 @@
 """Short texts for people: what a program's call came to, as the value's source or the exception's name.
 
-For display alone: nothing is paid by it, and programs that answer by chance may give another one next time. Does not
-evaluate or compare what it shows, and does not show a value of more than MOST_BYTES.
+For display alone: nothing is paid by it. Does not evaluate or compare what it shows.
 """
 
 from __future__ import annotations

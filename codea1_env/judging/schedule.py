@@ -1,9 +1,8 @@
 """What candidates are asked: turns, from the texts of programs and tests alone.
 
 A turn is one program on the calls of one suite (or of the replayed tests, or of golden tests). What it holds is decided
-before the first candidate of a batch starts. Nothing that a test states about a call's value, and nothing that was
-computed from a value, comes into this module or into `execution.py`, which works turns off: neither imports a module
-that compares values, and `tests/test_boundaries.py` holds them to that.
+before the first candidate of a batch starts. Nothing that was computed from a value, or that a test states about one,
+comes in here or into `execution.py`, which works turns off: `tests/test_boundaries.py` holds both to that.
 """
 
 from __future__ import annotations
@@ -73,10 +72,8 @@ count, since those that turn out not to count would leave others untried."""
 
 
 def limits_of(problem: Problem, room: int = 0) -> Limits:
-    """The limits of a turn: so many calls may hang, or CALLS_WORTH, and each may load the program anew before.
-
-    Raises ConfigurationError for a time limit that is not found out yet.
-    """
+    """The limits of a turn: so many calls may hang, or CALLS_WORTH, and each may load the program anew before. Raises
+    ConfigurationError for a time limit that is not found out yet."""
     if problem.time_limit is not None:
         must = "be found out from the reference before anything runs (judging/problems/limits.py)"
         require(False, f"the time_limit of problem {problem.problem_id!r}", must, problem.time_limit)
@@ -105,7 +102,5 @@ def _lines_of_future_imports(source: str) -> int:
         body = parse(source).body
     except Unparsable:
         return 0
-    last = max(
-        (node.lineno for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"), default=0
-    )
-    return max((node.end_lineno or 0 for node in body if node.lineno <= last), default=0)
+    lines = [node.lineno for node in body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    return max((node.end_lineno or 0 for node in body if node.lineno <= max(lines, default=0)), default=0)

@@ -1,10 +1,9 @@
 """Judges programs by a test script that runs beside them in one process: unsealed, for evaluation.
 
 A test that mocks, draws or reads a file is no data, so program and script share a process, and the script's outcome is
-taken. A program may forge it, as in every grader of this kind; whatever stands on such an outcome says `unsealed`. Some
-forgeries are seen: a script's tests are counted from its text, and where one is missing the program has not passed.
-
-A reward stands on it only with `allow_unsealed` (`RewardConfig`), which the run then says wherever it is shown.
+taken. A program may forge it, as in every grader of this kind; whatever stands on it says `unsealed`, and rewards do
+only with `allow_unsealed` (`RewardConfig`). Some forgeries are seen: a script's tests are counted from its text, and
+where one is missing the program has not passed.
 """
 
 from __future__ import annotations
@@ -74,10 +73,7 @@ class ScriptVerdict:
 
 
 def judge_scripts(sandbox: Sandbox, items: Sequence[tuple[Problem, str]]) -> list[ScriptVerdict]:
-    """What each program comes to; `items`: problems that have a `test_script`, with the source of a program.
-
-    Raises SandboxError.
-    """
+    """What each program comes to; `items`: problems with a `test_script`, and a program. Raises SandboxError."""
     results = sandbox.run([_job(problem, source) for problem, source in items])
     return [
         _verdict(result.each(1)[0], expected_tests(problem.test_script))
@@ -135,7 +131,7 @@ def _line(
 
 def _verdict(outcome: Outcome, expected: frozenset[str]) -> ScriptVerdict:
     if outcome.kind is not OutcomeKind.VALUE:
-        return ScriptVerdict(failure=_said(outcome))
+        return ScriptVerdict(failure=outcome.error if outcome.kind is OutcomeKind.ERROR else str(outcome.kind))
     try:
         rows = json.loads(outcome.value)
         tests = tuple(ScriptTest(str(name), str(came_to), str(why)) for name, came_to, why in rows)
@@ -149,7 +145,3 @@ def _verdict(outcome: Outcome, expected: frozenset[str]) -> ScriptVerdict:
         why = next((f": {test.why}" for test in tests if test.outcome == "failed"), "")
         return ScriptVerdict(tests, f"{len(missing)} tests of the script have no outcome, {missing[0]} first{why}")
     return ScriptVerdict(tests)
-
-
-def _said(outcome: Outcome) -> str:
-    return outcome.error if outcome.kind is OutcomeKind.ERROR else str(outcome.kind)

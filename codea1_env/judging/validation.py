@@ -16,9 +16,9 @@ from itertools import compress
 from codea1_env.judging.checking import Check
 from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge
-from codea1_env.judging.oracle import ReferenceValue, comparable
+from codea1_env.judging.oracle import OPAQUE, ReferenceValue, comparable
 from codea1_env.judging.raised import raised_reference
-from codea1_env.judging.relations.status import MutantValues, mutant_values, related, related_look
+from codea1_env.judging.relations.status import MutantValues, mutant_values, related
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
@@ -133,7 +133,14 @@ def _validated_suite(
     if read.problem.has_checker:  # all that the suite states at once; it is asked again one by one
         pairs = [pair for pair in zip(read.usable, looked, strict=True) if not pair[1].failure]
         judge.accepted([Check(read.problem, item.arguments, item.value, value.value) for item, value in pairs])
-    used, keys, several = iter(looked), iter(_keys(read, config)), SeveralCalls(read, config)
+    names = names_of(read.problem, ask_reference=config.oracle == "reference")
+    used, keys = iter(looked), iter(_keys(read, config, names))
+    # Of several calls at once, a test counts only if it has a call that no other test which counts has, so that no more
+    # tests count than there are calls.
+    several = read.usable if any(test.calls for test in read.usable) else []
+    every = list(dict.fromkeys([call for test in several for call in test.calls or (test.arguments,) if call]))
+    key_of = dict(zip(every, call_keys(read.problem, every, names), strict=True)) | {b"": b""}
+    known = {key_of[test.arguments] for test in several if not test.calls} | {b""}
     seen: set[bytes] = set()  # hashed by this process's own secret seed
     refused: defaultdict[bytes, set[int]] = defaultdict(set)  # by call; likewise
     row: list[ValidatedTest] = []
@@ -148,10 +155,11 @@ def _validated_suite(
             continue
         value, key = next(used), next(keys)
         if item.relation is not None:
-            is_known = key in seen or several.are_known(item)
+            of_calls = {key_of[call] for call in item.calls}
+            is_known = key in seen or (bool(of_calls) and of_calls <= known)
             row.append(_related(judge, read.problem, test, item, value, is_known, refused[key], mutants))
             if row[-1].expectation is not None:
-                several.count(item)
+                known |= of_calls
             continue
         near = None if value.failure else _nearest(judge, read.problem, item, value, tolerances)
         row.append(_validated(test, item, value, key in seen, config.correct_outputs, near))
@@ -163,36 +171,14 @@ def _room(problem: Problem, config: RewardConfig) -> int:
     return problem.suite_size_or(config.suite_size) * (_PAPER_ROOM if config.fidelity == "paper" else 1)
 
 
-def _keys(read: ReadSuite, config: RewardConfig) -> list[bytes]:
+def _keys(read: ReadSuite, config: RewardConfig, names: tuple[str, ...]) -> list[bytes]:
     """One per usable test, equal for those that repeat a call: in paper fidelity by its text, as in the released
     code."""
     if config.fidelity == "paper":
         pairs = zip(read.suite.tests, read.stated, strict=True)
         usable = [test for test, item in pairs if isinstance(item, Expectation)]
         return [str(test.call).encode("utf-8", "surrogatepass") for test in usable]
-    names = names_of(read.problem, ask_reference=config.oracle == "reference")
     return call_keys(read.problem, read.calls, names)
-
-
-class SeveralCalls:
-    """Tests of several calls at once, of one suite: one counts only if it has a call that no other test which counts
-    has, so that no more tests count than there are calls."""
-
-    def __init__(self, read: ReadSuite, config: RewardConfig) -> None:
-        tests = read.usable
-        every = list(dict.fromkeys([each for test in tests for each in test.calls or (test.arguments,) if each]))
-        is_any = any(test.calls for test in tests)
-        names = names_of(read.problem, ask_reference=config.oracle == "reference") if is_any else ()
-        self._keys = dict(zip(every, call_keys(read.problem, every, names) if is_any else every, strict=True))
-        self._known = {self._keys[test.arguments] for test in tests if not test.calls} | {b""}
-        self._keys[b""] = b""
-
-    def are_known(self, test: Expectation) -> bool:
-        """Whether each of its calls is one of another test."""
-        return bool(test.calls) and all(self._keys[call] in self._known for call in test.calls)
-
-    def count(self, test: Expectation) -> None:
-        self._known.update(self._keys[call] for call in test.calls)
 
 
 def _looked(judge: Judge, asked: Sequence[Expectation], values: Sequence[ReferenceValue]) -> list[ReferenceValue]:
@@ -205,10 +191,10 @@ def _looked(judge: Judge, asked: Sequence[Expectation], values: Sequence[Referen
     ]
     outcomes = judge.looked_at([(asked[place].look, values[place].value) for place in places])
     for place, outcome in zip(places, outcomes, strict=True):
-        is_value = outcome.kind is OutcomeKind.VALUE
-        failure = "opaque" if is_value and is_opaque(outcome.value) else outcome.error or str(outcome.kind)
-        is_usable = is_value and not is_opaque(outcome.value)
-        looked[place] = ReferenceValue(outcome.value) if is_usable else ReferenceValue(b"", failure)
+        if outcome.kind is not OutcomeKind.VALUE:
+            looked[place] = ReferenceValue(b"", outcome.error or str(outcome.kind))
+        else:
+            looked[place] = ReferenceValue(b"", OPAQUE) if is_opaque(outcome.value) else ReferenceValue(outcome.value)
     return looked
 
 
@@ -275,15 +261,12 @@ def _related(
     if reference.failure:
         return _without_right(test, stated, reference)
     others, tolerance = mutants.get((id(problem), stated.arguments), ()), judge.tolerances(problem)
-    if stated.look:
-        status, reason = related_look(judge, stated, reference.value, others, tolerance, earlier)
-    else:
-        status, reason = related(stated, reference.value, others, tolerance, earlier)
-        if stated.or_look and (status is Status.WRONG_RELATION or reason == Reason.TOO_LARGE):
-            as_looked = replace(stated, look=stated.or_look, relation=replace(LOOKED, raising=raising), calls=())
-            looked = related_look(judge, as_looked, reference.value, others, tolerance, earlier)
-            if looked[0] not in (Status.WRONG_RELATION, Status.REJECTED):
-                (status, reason), stated = looked, as_looked
+    status, reason = related(judge, stated, reference.value, others, tolerance, earlier)
+    if stated.or_look and not stated.look and (status is Status.WRONG_RELATION or reason == Reason.TOO_LARGE):
+        as_looked = replace(stated, look=stated.or_look, relation=replace(LOOKED, raising=raising), calls=())
+        looked = related(judge, as_looked, reference.value, others, tolerance, earlier)
+        if looked[0] not in (Status.WRONG_RELATION, Status.REJECTED):
+            (status, reason), stated = looked, as_looked
     if status is not Status.KEPT:
         return _without_value(test, status, reason, stated if status is Status.WRONG_RELATION else None)
     judged = JudgedTest(test.source, Status.KEPT, "", test.call, test.claim, test.claim, None)

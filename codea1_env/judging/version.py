@@ -1,8 +1,7 @@
 """The version of the judge: a number that moves when a verdict of the recorded corpora does, with a list of what moved.
 
 The corpora are in `tests/judged/`, and a test holds the number to them. Results of two versions are compared where the
-list says that nothing which concerns them has moved. Does not know of judges before the first number: what says none is
-read as of the first.
+list says that nothing which concerns them has moved.
 """
 
 from __future__ import annotations

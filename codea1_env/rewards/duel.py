@@ -23,7 +23,7 @@ class Status(StrEnum):
     place."""
     VACUOUS = "vacuous"
     """The claim is true of the reference, and of too many other values to say anything
-    (`judging/relations/vacuity.py`)."""
+    (`judging/relations/status.py`)."""
     DUPLICATE = "duplicate"
     """The same call as an earlier test of the suite. A relation is a duplicate if it refuses nothing new about its
     call."""

@@ -68,8 +68,7 @@ class Imported:
         if self.problem is None:
             record["why_not"] = self.why_not
         else:
-            record["golden_tests"] = len(self.problem.golden_tests)
-            record["hidden_tests"] = len(self.problem.hidden_tests)
+            record |= {kind: len(getattr(self.problem, kind)) for kind in ("golden_tests", "hidden_tests")}
             record["tolerance"] = self.problem.tolerances.plain
         if self.script is not None:
             record["script"] = self.script.told
@@ -90,9 +89,10 @@ def import_drafts(drafts: Iterable[Draft | Unreadable], sandbox: Sandbox) -> Ite
         drawn = [draft for draft in ready if isinstance(draft, Draft)]
         checked = iter(_with_scripts(drawn, _checked(drawn, judge), sandbox))
         for draft in ready:
-            imported = (
-                Imported(draft.problem_id, None, draft.reason) if isinstance(draft, Unreadable) else next(checked)
-            )
+            if isinstance(draft, Unreadable):
+                imported = Imported(draft.problem_id, None, draft.reason)
+            else:
+                imported = next(checked)
             if imported.problem_id in seen:
                 imported = Imported(imported.problem_id, None, "the problem_id repeats that of an earlier row")
             seen.add(imported.problem_id)
@@ -103,7 +103,7 @@ def _with_scripts(drafts: Sequence[Draft], found: Sequence[Imported], sandbox: S
     """Those whose reference passes its whole script can be judged by that, whatever the sealed tests are worth."""
     known = [draft.problem for draft in drafts if draft.problem.test_script and draft.problem.reference_solution]
     verdicts = judge_scripts(sandbox, [(problem, problem.reference_solution or "") for problem in known])
-    by_id = {id(problem): verdict for problem, verdict in zip(known, verdicts, strict=True)}
+    by_id = dict(zip(map(id, known), verdicts, strict=True))
     rows = []
     for draft, imported in zip(drafts, found, strict=True):
         verdict = by_id.get(id(draft.problem))
@@ -145,10 +145,9 @@ def _reference_values(script: Extracted, problem: Problem, judge: Judge) -> dict
     )
     tests = [read_case(TestCase(call, "None"), problem.entry_point) for call in script.unvalued]
     (stated,) = judge.evaluate([tests])
+    calls = [each.arguments for each in stated if isinstance(each, Expectation)]
     try:
-        answers = iter(
-            judge.reference_values([(asked, [each.arguments for each in stated if isinstance(each, Expectation)])])[0]
-        )
+        answers = iter(judge.reference_values([(asked, calls)])[0])
     except UnusableReference as error:
         return {call: LeftOut(call[:200], f"the script's reference: {error}") for call in script.unvalued}
     values: dict[str, str | LeftOut] = {}
@@ -206,9 +205,7 @@ def _imported(
 ) -> Imported:
     """A draft whose reference has run on `cases`. `corrected`: what takes the place of some that it failed."""
     problem = draft.problem
-    failed = tuple(
-        (case, verdict) for case, verdict in zip(cases, result.verdicts, strict=True) if verdict is not Verdict.PASS
-    )
+    failed = tuple(pair for pair in zip(cases, result.verdicts, strict=True) if pair[1] is not Verdict.PASS)
     if problem.reference_solution is None:
         return Imported(problem.problem_id, problem, "", draft.left_out)
     why_not = ""
@@ -219,10 +216,7 @@ def _imported(
     if why_not:
         return Imported(problem.problem_id, None, why_not, draft.left_out, failed)
     passed = set(cases) - {case for case, _ in failed}
-    kept = [corrected.get(case, case) for case in problem.golden_tests if case in passed or case in corrected]
-    problem = replace(
-        problem,
-        golden_tests=tuple(dict.fromkeys(kept)),
-        hidden_tests=tuple(case for case in problem.hidden_tests if case in passed),
-    )
+    golden = [corrected.get(case, case) for case in problem.golden_tests if case in passed or case in corrected]
+    hidden = tuple(case for case in problem.hidden_tests if case in passed)
+    problem = replace(problem, golden_tests=tuple(dict.fromkeys(golden)), hidden_tests=hidden)
     return Imported(problem.problem_id, problem, "", draft.left_out, failed)

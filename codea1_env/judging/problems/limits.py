@@ -1,11 +1,8 @@
 """Gives a problem the limits that it does not say itself: the run's memory, and a time in multiples of the reference's.
 
 A time limit follows from the problem alone, before any candidate runs: its reference runs once on the calls of its
-golden and hidden tests, and the slowest call counts. No candidate, no suite and no verdict has a part in it. What was
-found out is remembered, and takes the place of the rule: whoever runs or records the problem then has plain seconds.
-
-Does not promise the same time limit on another machine, or twice on one: a time is measured. A recording keeps the
-seconds.
+golden and hidden tests, and the slowest call counts. The seconds then take the place of the rule. Does not promise the
+same time limit on another machine, or twice on one.
 """
 
 from __future__ import annotations
@@ -26,14 +23,11 @@ def rule_of(problem: Problem, usual: TimeLimit | None = None) -> TimeLimit | Non
 
     Raises UnusableReference where there is nothing to find it out by.
     """
-    says_none = problem.time_limit_s == TIME_LIMIT_S
-    rule = problem.time_limit or (usual if says_none else None)
-    if rule is None:
-        return None
-    lacks = "" if problem.golden_tests or problem.hidden_tests else "no golden or hidden test"
-    lacks = "no reference_solution" if problem.reference_solution is None else lacks
-    if lacks:
-        raise _unusable(problem, lacks)
+    rule = problem.time_limit or (usual if problem.time_limit_s == TIME_LIMIT_S else None)
+    if rule is not None and problem.reference_solution is None:
+        raise _unusable(problem, "no reference_solution")
+    if rule is not None and not problem.golden_tests and not problem.hidden_tests:
+        raise _unusable(problem, "no golden or hidden test")
     return rule
 
 
@@ -73,8 +67,7 @@ class RunLimits:
         new = {key: pair for key, pair in new.items() if key not in self._known}
         if new:
             reads = self._own_tests.readable([problem for problem, _ in new.values()])
-            asked = [(read.problem, [test.expectation.arguments for test in read.tests if test.expectation])
-                     for read in reads]  # fmt: skip
+            asked = [(read.problem, read.calls) for read in reads]
             for problem, calls in asked:
                 if not calls:
                     raise _unusable(problem, "no golden or hidden test that can be read")

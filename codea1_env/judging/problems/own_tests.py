@@ -1,10 +1,7 @@
 """A problem's own tests, golden and hidden, as data; and the one rule for those that cannot be read: they are left out.
 
-Whoever runs own tests reads them here, so that all leave out the same ones: imports, `codea1 data check`, evaluations,
-training and its held-out problems, scores by golden tests, and environments. Each test is read by itself: what becomes
-of it does not depend on who asks for which others. Where no test is left that is needed, the problem is refused before
-anybody is asked for an answer.
-
+Whoever runs own tests reads them here, so that all leave out the same ones. Each test is read by itself, whoever asks
+for which others. Where no test is left that is needed, the problem is refused before anybody is asked for an answer.
 Does not promise that a test is right: the reference, or nobody, says so.
 """
 
@@ -46,6 +43,10 @@ class Readable:
     tests: tuple[OwnTest, ...]
     """Its golden and hidden ones, in order."""
     left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def calls(self) -> list[bytes]:
+        return [test.expectation.arguments for test in self.tests if test.expectation]
 
 
 class OwnTests:
@@ -99,8 +100,6 @@ def _readable(problem: Problem, tests: Sequence[OwnTest]) -> Readable:
     if not unread:
         return Readable(problem, tuple(tests))
     golden = len(problem.golden_tests)
-    kept = [[test for test in part if test.expectation] for part in (tests[:golden], tests[golden:])]
-    cases = [tuple(test.case for test in part) for part in kept]
-    return Readable(
-        dataclasses.replace(problem, golden_tests=cases[0], hidden_tests=cases[1]), (*kept[0], *kept[1]), unread
-    )
+    cases = [tuple(test.case for test in part if test.expectation) for part in (tests[:golden], tests[golden:])]
+    problem = dataclasses.replace(problem, golden_tests=cases[0], hidden_tests=cases[1])
+    return Readable(problem, tuple(test for test in tests if test.expectation), unread)

@@ -100,7 +100,7 @@ def _run_of(one: Readable) -> tuple[OwnTest, ...]:
 
 
 def _calls(one: Readable) -> list[bytes]:
-    return [test.expectation.arguments for test in _run_of(one) if test.expectation]
+    return one.calls[: len(_run_of(one))]
 
 
 def _checked(judge: Judge, own_tests: OwnTests, limits: RunLimits, problems: Sequence[Problem]) -> list[Usability]:
@@ -131,24 +131,20 @@ _Answer = list[ReferenceValue] | str | None
 def _answers(judge: Judge, reads: Sequence[Readable]) -> list[_Answer]:
     """Of all references in one run; of each by itself where one of them does not load."""
     having = [read for read in reads if read.problem.reference_solution is not None]
-    asked = [(read.problem, _calls(read)) for read in having if _calls(read)]
     try:
-        rows = iter(judge.reference_values(asked))
+        rows = judge.reference_values([(read.problem, _calls(read)) for read in having])
     except UnusableReference as error:
         return [str(error)] if len(reads) == 1 else [answer for read in reads for answer in _answers(judge, [read])]
-    trials = [Trial(read.problem, read.problem.reference_solution or "", ()) for read in having if not _calls(read)]
-    silent = iter(judge.try_programs(trials))
-    answers: list[_Answer] = []
-    for read in reads:
-        name, entry_point = read.problem.problem_id, read.problem.entry_point
-        if read.problem.reference_solution is None:
-            answers.append(None)
-        elif _calls(read):
-            answers.append(next(rows))
-        else:
-            refusal = f"the reference_solution of problem {name!r} must load and define {entry_point!r}"
-            answers.append([] if next(silent).executes else refusal)
-    return answers
+    silent = [read.problem for read in having if not _calls(read)]
+    trials = judge.try_programs([Trial(problem, problem.reference_solution or "", ()) for problem in silent])
+    refused = {
+        id(problem): f"the reference_solution of problem {problem.problem_id!r} must load and define "
+        f"{problem.entry_point!r}"
+        for problem, trial in zip(silent, trials, strict=True)
+        if not trial.executes
+    }
+    answers = {id(read): refused.get(id(read.problem), row) for read, row in zip(having, rows, strict=True)}
+    return [answers.get(id(read)) for read in reads]
 
 
 def _usability(judge: Judge, read: Readable, answer: _Answer) -> Usability:
@@ -177,16 +173,15 @@ def _usability(judge: Judge, read: Readable, answer: _Answer) -> Usability:
 def _passed(judge: Judge, read: Readable, answer: Sequence[ReferenceValue]) -> list[bool]:
     """Whether the reference passes each test that is run."""
     problem, tolerance = read.problem, judge.tolerances(read.problem)
-    passed = []
-    for test, value in zip(_run_of(read), answer, strict=True):
-        stated = test.expectation
-        assert stated is not None  # one that cannot be read is not run
-        is_right = not value.failure and (
-            same_value(stated.value, value.value, tolerance)
-            or judge.is_right(problem, stated.arguments, value.value, stated.value, tolerance)
+    return [
+        not value.failure
+        and (
+            same_value(test.expectation.value, value.value, tolerance)
+            or judge.is_right(problem, test.expectation.arguments, value.value, test.expectation.value, tolerance)
         )
-        passed.append(is_right)
-    return passed
+        for test, value in zip(_run_of(read), answer, strict=True)
+        if test.expectation  # one that cannot be read is not run
+    ]
 
 
 def _found(

@@ -1,16 +1,7 @@
-"""Values near one, of the same type, which a relation is tried on (`vacuity.py`).
+"""Values near one, of the same type, which a relation is tried on (`status.py`).
 
-    bool           the other one
-    int            v-1 v+1 v-2 v+2 v-3 v+3 v-4 v+4 v-6 v+6 v-10 v+10 2v 0; of the other sign the first alone
-    float          0.9v 1.1v v/2 2v -v v-1 v+1 v-10 v+10, and near 0 also v-0.01 v+0.01; likewise; with a tolerance
-                   above 0.05 also v/3 3v v/9 9v v/27 27v 81v 243v
-    inf, nan       0 1 2 10 1e6 1e300 and -1, or all of the other sign
-    complex        v+1 v-1 v+1j 2v 0
-    str, bytes     empty, less the last or first, last one twice, one more, first or last replaced (twice), reversed
-    list, tuple    the same
-    dict           empty, less the last or first key, one more key, first or last value replaced, first key replaced
-    set            empty, less the least or greatest, one more, one replaced
-    None           nothing: what mutants return, and values near the first of those, or not at all
+Of plain types: as the table of `docs/suites.md` says. Of others:
+
     Fraction, Decimal      v+1 v-1 v+2 v-2 v+10 v-10 2v v/2 -v 0
     date, datetime, time   a second (of a date: a day), minute, hour, day, week, month and year later and earlier
     timedelta              likewise longer and shorter, and 2v -v 0
@@ -34,12 +25,14 @@ import datetime
 import json
 import math
 import operator
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
-from codea1_env.judging.equality import Number, as_seen, is_by_identity, member_text, number_in
+from codea1_env.judging.equality import Number, as_seen, is_by_identity, member_text, number_in, same_tree
 from codea1_env.judging.relations.tree_values import number_tree
 from codea1_env.problems.tolerances import EXACT, Tolerances
 from codea1_env.reading.kinds.nodes import FIELDS, kind_of, moment_in, moment_node, parts_of
@@ -52,6 +45,8 @@ _LONG = [number * datetime.timedelta(397, 3661) for number in (1, 2, 3, 4, 5)]
 """They change every part of a time."""
 _BUILTINS = ("int", "str", "float", "list", "dict", "tuple", "set", "bool", "object", "bytes", "complex", "Ellipsis",
              "ValueError", "TypeError", "KeyError", "type")  # fmt: skip
+_MOST_SPARE = 256
+"""Parts of a call's arguments that other values are made of."""
 _MOST_FIELDS = 8
 """Fields or attributes of which each is replaced by itself."""
 
@@ -95,6 +90,42 @@ def others(tree: Any, spare: Sequence[Tree] = (), tolerance: Tolerances = EXACT)
     if tag in ("s", "z"):
         return [{tag: part} for part in _sets(body, spare)]
     return [{"d": part} for part in _dicts(body, spare)]
+
+
+def all_others(right: Tree, spare: Sequence[Tree], mutants: Sequence[bytes], tolerance: Tolerances) -> list[Tree]:
+    """Values that are not the right one, no two of them equal: `others`, then what mutants return."""
+    returned = [json.loads(each) for each in mutants]
+    near = others(right, spare, tolerance)
+    if right is None and returned:
+        # Else `f(x) != 3` would refuse all where mutants return nothing but 3.
+        near = others(returned[0], spare, tolerance)
+    values: list[Tree] = []
+    known = [comparable(right)]
+    for other in (*near, *returned):
+        seen = comparable(other)
+        if not any(same_tree(each, seen, tolerance) for each in known):
+            values.append(other)
+            known.append(seen)
+    return values
+
+
+def spare_parts(arguments: bytes) -> list[Tree]:
+    """What a call is given, and the parts of that: elements, keys, words and letters. The first ones."""
+    positional, named = json.loads(arguments)
+    waiting: deque[Any] = deque([*positional, *(value for _, value in named)])
+    parts: list[Tree] = []
+    while waiting and len(parts) < _MOST_SPARE:
+        part = waiting.popleft()
+        parts.append(part)
+        if type(part) is str:
+            parts += [*part[:_MOST_SPARE].split(), *part[:_MOST_SPARE]]
+        elif type(part) is list:
+            waiting.extend(part[:_MOST_SPARE])
+        elif type(part) is dict:
+            ((tag, body),) = part.items()
+            if tag in ("t", "s", "z", "d"):
+                waiting.extend(chain(*body[:_MOST_SPARE]) if tag == "d" else body[:_MOST_SPARE])
+    return parts
 
 
 def _numbers(number: Number, tolerance: Tolerances) -> list[Tree]:

@@ -1,39 +1,66 @@
-"""A relational test against the right value: is it kept, wrong, vacuous, or nothing new? And a look
-(`reading/wide/looking.py`), likewise.
+"""A relational test against the right value: is it kept, wrong, vacuous, or nothing new?
 
     wrong_relation  not true of the right value; there is no right value to put in its place
-    vacuous         true of it, and of too many of the values that it, or a part of it, is tried on (`vacuity.py`)
-    duplicate       refuses no such value that an earlier test of the suite with the same call does not refuse
+    vacuous         true of it, and it says too little: it refuses too few of the other values
+    duplicate       refuses no other value that an earlier test of the suite with the same call does not refuse
     kept            otherwise
 
-All of it follows from texts, the oracle's values and the problem's mutants; it happens after all candidates of a batch
-have ended, and no candidate's value comes here. What a look makes of the right value and of the others is evaluated in
-the sandbox, where no program runs then. Of several calls in one claim the others are:
+The other values are those near the right one (`neighbours.py`) and those that the problem's own mutants return for the
+call. All of it follows from texts, the oracle's values and the mutants, after all candidates of a batch have ended; no
+candidate's value comes here. What a look (`reading/wide/looking.py`) makes of values is evaluated in the sandbox, where
+no program runs then.
 
-    single     one call's value is replaced by one near it (`neighbours.py`)
-    constant   all calls return the same: the value of one of them
+A relation says enough if one of its parts (`_conjuncts`) refuses at least half of them (_REFUSED) and every other part
+more than a quarter (_BESIDE): `len(f(x)) == 2` does, `len(f(x)) >= 0`, `f(x) == f(x)` and `f(x) != 3` do not, nor does
+a claim that carries one of these along. The parts are what must all hold: `not (a or b)` says `not a` and `not b`. What
+is said of all items of a value is parted likewise: `all(a and b for ...)`. A part may be a choice (`a or b`), which no
+`and` stands below. Lower and upper bounds of one term are one part, since either alone says little: `0 < f(x) <= 3`.
+Without this, a claim that knows one thing could carry another along that only names the wrong answer in front of the
+tester.
 
-Such a claim counts if it refuses at least half of the first, some for each call, and all of the second: `f(1) == f(2)`
-is vacuous, for a constant function satisfies it.
+A look has no parts. If it is about several calls, it must refuse half of the tuples in which one call's value is
+replaced by one near it, some for each call, and all in which the calls return the same: `f(1) == f(2)` is vacuous.
+
+Does not promise that half is the right share for a task, nor that a relation that is kept is strong: a property that
+sets the value apart from its neighbours is enough.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from codea1_env.judging.equality import FAILURES, is_by_identity
 from codea1_env.judging.judge import Expectation, Judge, plain_values
 from codea1_env.judging.oracle import is_data
-from codea1_env.judging.relations.truth import fits, holds
-from codea1_env.judging.relations.vacuity import MOST_MUTANTS, REFUSED, all_others, refusals, spare_parts
+from codea1_env.judging.relations.neighbours import all_others, spare_parts
+from codea1_env.judging.relations.truth import fits, holds, holds_of
 from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import Tolerances
 from codea1_env.reading.literals import Tree, encode
 from codea1_env.reading.pure_expressions import Reason
+from codea1_env.reading.wide.relation import RETURNED_VALUE, Relation
 from codea1_env.rewards.duel import Status
+
+_REFUSED = 0.5
+"""Least share of the other values that the strongest part of a relation which is kept must refuse."""
+_BESIDE = 0.25
+"""And what every other part of it must refuse more than."""
+_MOST_MUTANTS = 16
+"""Mutants of a problem that are asked for a relation's call."""
+_MOST_OF_MUTANTS = 1 << 17
+"""Bytes of what they return, as encoded, that is looked at: the first ones; every two of the values are compared."""
+_MOST_BYTES = 1 << 18
+"""Of a right value that is looked at; of the other values together 16 times as many."""
+_MOST_SINGLE = 256
+"""Values of single calls that a claim about several is tried on."""
+_MOST_CHOICES = 8
+"""Parts that one `or` of `and`s may be multiplied out to."""
 
 MutantValues = Mapping[tuple[int, bytes], Sequence[bytes]]
 """By a problem's `id` and a call: plain values that its mutants return, each once."""
@@ -45,7 +72,7 @@ def mutant_values(judge: Judge, asked: Sequence[tuple[Problem, Sequence[bytes]]]
         turn(problem, mutant, calls, room=len(calls))  # of its own for each suite: none costs another a value
         for problem, calls in asked
         if calls
-        for mutant in problem.mutants[:MOST_MUTANTS]
+        for mutant in problem.mutants[:_MOST_MUTANTS]
     ]
     found: dict[tuple[int, bytes], list[bytes]] = {}
     for ran, result in zip(turns, judge.run(turns) if turns else [], strict=True):
@@ -57,38 +84,6 @@ def mutant_values(judge: Judge, asked: Sequence[tuple[Problem, Sequence[bytes]]]
 
 
 def related(
-    test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances, earlier: set[int]
-) -> tuple[Status, str]:
-    """What became of a test whose call returns `right`, and why it is rejected. Adds to `earlier` what a kept one
-    refuses: places in the list of other values."""
-    assert test.relation is not None
-    if not fits(test.relation, test.value, right):
-        return Status.REJECTED, Reason.TOO_LARGE
-    if not holds(test.relation, test.value, right, tolerance):
-        return Status.WRONG_RELATION, ""
-    try:
-        refused = refusals(test.relation, test.value, test.arguments, right, mutants, tolerance)
-    except FAILURES:  # what came back stands for no value, or there is no saying what the parts of the claim are
-        refused = []
-    if not refused:
-        return Status.VACUOUS, ""
-    return _unless_known({place for place, is_refused in enumerate(refused) if is_refused}, earlier)
-
-
-def _unless_known(refused: set[int], earlier: set[int]) -> tuple[Status, str]:
-    if refused <= earlier:
-        return Status.DUPLICATE, ""
-    earlier |= refused
-    return Status.KEPT, ""
-
-
-_MOST_BYTES = 1 << 18
-"""Of a right value that is looked at; of the other values together 16 times as many."""
-_MOST_SINGLE = 256
-"""Values of single calls that a claim about several is tried on."""
-
-
-def related_look(
     judge: Judge,
     test: Expectation,
     right: bytes,
@@ -96,33 +91,71 @@ def related_look(
     tolerance: Tolerances,
     earlier: set[int],
 ) -> tuple[Status, str]:
-    """What became of a look whose call, or the question of all its `calls`, returns `right`. Adds to `earlier` the
-    places of what a kept one refuses."""
-    calls = test.calls
-    if not is_data(right) or (calls and is_by_identity(right)):
+    """What became of a test whose call, or the question of all its `calls`, returns `right`, and why it is rejected.
+    `mutants`: encoded plain values. Adds to `earlier` what a kept one refuses: places in the list of other values."""
+    assert test.relation is not None
+    if test.look and (not is_data(right) or (test.calls and is_by_identity(right))):
         return Status.REJECTED, Reason.NOT_PLAIN_DATA
-    if len(right) > _MOST_BYTES:
+    if not (len(right) <= _MOST_BYTES if test.look else fits(test.relation, test.value, right)):
         return Status.REJECTED, Reason.TOO_LARGE
-    tree = json.loads(right)
-    if judge.tried_on(test.look, [right]) != [True]:
+    is_true = judge.tried_on(test.look, [right])[0] if test.look else holds(test.relation, test.value, right, tolerance)
+    if not is_true:
         return Status.WRONG_RELATION, ""
+    asked = test, right, mutants, tolerance
+    refused = _refused_by_look(judge, *asked) if test.look else _refused(*asked)
+    if refused is None:
+        return Status.VACUOUS, ""
+    if refused <= earlier:
+        return Status.DUPLICATE, ""
+    earlier |= refused
+    return Status.KEPT, ""
+
+
+def _refused(test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances) -> set[int] | None:
+    """Places of the other values that a relation refuses; None for one that says too little."""
+    relation, constants = test.relation, test.value
+    assert relation is not None
+    try:
+        trees: list[Tree] = json.loads(constants)["t"]
+        mutants = [each for each in mutants if fits(relation, constants, each)]
+        ends = accumulate(map(len, mutants))
+        mutants = [each for each, end in zip(mutants, ends, strict=True) if end <= _MOST_OF_MUTANTS]
+        values = all_others(json.loads(right), spare_parts(test.arguments), mutants, tolerance)
+        parts = _conjuncts(relation, trees)
+    except FAILURES:  # what came back stands for no value, or there is no saying what the parts of the claim are
+        return None
+
+    def refused(part: Relation) -> set[int]:
+        return {place for place, other in enumerate(values) if not holds_of(part, trees, other, tolerance)}
+
+    counts = [len(refused(part)) for part in parts]
+    is_enough = max(counts) >= _REFUSED * len(values) and min(counts) > _BESIDE * len(values)
+    return refused(relation) if is_enough else None
+
+
+def _refused_by_look(
+    judge: Judge, test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances
+) -> set[int] | None:
+    """Likewise of a look."""
+    tree, calls = json.loads(right), test.calls
+    constants: list[Tree] = []
     try:
         if calls:
             singles, constants = _of_several(tree["t"], calls, tolerance)
-            others = [*singles, *constants]
         else:
-            others = all_others(tree, spare_parts(test.arguments), mutants, tolerance)[: 16 * _MOST_BYTES // len(right)]
-            singles, constants = others, []
+            singles = all_others(tree, spare_parts(test.arguments), mutants, tolerance)[
+                : 16 * _MOST_BYTES // len(right)
+            ]
     except FAILURES:
-        return Status.VACUOUS, ""
+        return None
+    others = [*singles, *constants]
     held = judge.tried_on(test.look, [*map(encode, others)])
-    refused = [place for place, one in enumerate(held) if not one]
+    refused = {place for place, one in enumerate(held) if not one}
     count = sum(place < len(singles) for place in refused)
-    if not count or count < REFUSED * len(singles) or any(held[len(singles) :]):
-        return Status.VACUOUS, ""
-    if calls and {_changed(tree, others[place]) for place in refused} < {*range(len(calls))}:
-        return Status.VACUOUS, ""
-    return _unless_known({*refused}, earlier)
+    is_enough = count and count >= _REFUSED * len(singles) and not any(held[len(singles) :])
+    if is_enough and calls:
+        is_enough = {_changed(tree, others[place]) for place in refused} >= {*range(len(calls))}
+    return refused if is_enough else None
 
 
 def _of_several(values: list[Tree], calls: Sequence[bytes], tolerance: Tolerances) -> tuple[list[Tree], list[Tree]]:
@@ -141,3 +174,77 @@ def _changed(one: Any, other: Any) -> int:
     """The place of the first value that differs in two tuples."""
     pairs = zip(one["t"], other["t"], strict=True)
     return next((place for place, (value, changed) in enumerate(pairs) if value != changed), -1)
+
+
+_Clause = tuple[Relation, ...]
+_BOUNDS = ("lt", "le", "gt", "ge")
+
+
+def _conjuncts(relation: Relation, constants: Sequence[Tree]) -> list[Relation]:
+    """At least one. Raises ValueError where a truth is calculated with, or there are too many choices."""
+    bounds: dict[Relation, list[Relation]] = {}
+    parts = []
+    for clause in _clauses(relation, True, constants):
+        term = _bounded(clause[0]) if len(clause) == 1 else None
+        if term is None:
+            parts.append(_joined("or", clause))
+        else:
+            bounds.setdefault(term, []).append(clause[0])
+    return parts + [_joined("and", each) for each in bounds.values()]
+
+
+def _clauses(term: Relation, wanted: bool, constants: Sequence[Tree]) -> list[_Clause]:
+    """What must all hold for the term to be as `wanted`: choices, of which one must hold each."""
+    name, parts = term.operator, term.parts
+    if name in ("not", "bool"):
+        return _clauses(parts[0], wanted == (name == "bool"), constants)
+    if name in ("and", "or"):
+        rows = [_clauses(part, wanted, constants) for part in parts]
+        if (name == "and") == wanted:
+            return [clause for row in rows for clause in row]
+        if math.prod(map(len, rows)) > _MOST_CHOICES:
+            raise ValueError("too many choices")
+        return [tuple(itertools.chain(*choice)) for choice in itertools.product(*rows)]
+    if name in ("eq", "ne", "is", "isnot"):
+        for claim, said in (parts, parts[::-1]):
+            truth = constants[said.place] if said.operator == "constant" else None
+            if _is_truth(claim) and type(truth) is bool:
+                return _clauses(claim, wanted == (truth == (name in ("eq", "is"))), constants)
+    if name == ("all" if wanted else "any") and parts[0].operator == "each":
+        items, made, *conditions = parts[0].parts  # of every item, each part of the claim
+        return [(Relation("all", (Relation("each", (items, _joined("or", clause), *conditions)),)),)
+                for clause in _clauses(made, wanted, constants)]  # fmt: skip
+    if any(_is_truth(inner) for part in parts for inner in _walk(part)):
+        raise ValueError("a truth is calculated with")  # `(f(x) != 3) > (f(x) < 0)` would be an `and` in disguise
+    return [(term if wanted else Relation("not", (term,)),)]
+
+
+def _walk(term: Relation) -> Iterator[Relation]:
+    """The term and what is below it, but for what is said of single items alone."""
+    yield term
+    is_of_items = term.operator == "each" and RETURNED_VALUE not in {
+        inner for part in term.parts[1:] for inner in part.walk()
+    }
+    for part in term.parts[:1] if is_of_items else term.parts:
+        yield from _walk(part)
+
+
+def _is_truth(term: Relation) -> bool:
+    """It decides something, so that a calculation with it can stand for `and` and `or`."""
+    decides = term.operator in ("and", "or", "startswith", "endswith", "isdigit")
+    counts_in_constant = term.operator == "count" and term.parts[0].operator == "constant"
+    return term.is_truth or decides or counts_in_constant
+
+
+def _bounded(term: Relation) -> Relation | None:
+    """What a comparison with a constant bounds."""
+    term = term.parts[0] if term.operator == "not" else term
+    if term.operator in _BOUNDS:
+        for bounded, bound in (term.parts, term.parts[::-1]):
+            if bound.operator == "constant":
+                return bounded
+    return None
+
+
+def _joined(name: str, parts: Sequence[Relation]) -> Relation:
+    return parts[0] if len(parts) == 1 else Relation(name, tuple(parts))

@@ -66,27 +66,22 @@ def _arithmetic(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Tr
     return calculated
 
 
-def _are_plain(items: list[Any]) -> bool:
-    """Whether Python orders the items as they stand as `order_of` does: it raises where two of them have no order."""
-    return all((type(item) in _PLAIN and item == item) for item in items)
-
-
 def _by_order(chosen: Callable[..., Any]) -> Callable[[Any], Any]:
     def found(tree: Any) -> Any:
         items = items_of(tree)
-        return chosen(items) if _are_plain(items) else chosen(items, key=functools.cmp_to_key(order_of))
+        # Python orders these as `order_of` does: it raises where two of them have no order.
+        are_plain = all((type(item) in _PLAIN and item == item) for item in items)
+        return chosen(items) if are_plain else chosen(items, key=functools.cmp_to_key(order_of))
 
     return found
 
 
-def _distinct(tag: str) -> Callable[[Any], Tree]:
-    def made(tree: Any) -> Tree:
-        distinct: dict[str, Any] = {}
-        for item in items_of(tree):
-            distinct.setdefault(hashed_text(item), item)  # hashed by this process's own secret seed
-        return {tag: list(distinct.values())}
-
-    return made
+def _counted(tree: Any) -> list[list[Any]]:
+    """Pairs of an item and how often it is there, of all that are different."""
+    counts: dict[str, list[Any]] = {}  # hashed by this process's own secret seed
+    for item in items_of(tree):
+        counts.setdefault(hashed_text(item), [item, 0])[1] += 1
+    return list(counts.values())
 
 
 def _sum(tree: Any) -> Tree:
@@ -186,8 +181,7 @@ _BASES = {"bool": "int", "datetime": "date", "Counter": "dict", "OrderedDict": "
 
 
 def _isinstance(tree: Any, names: Any) -> bool:
-    name = _type_name(tree)
-    return name in names or _BASES.get(name) in names
+    return (name := _type_name(tree)) in names or _BASES.get(name) in names
 
 
 def _isclose(value: Any, expected: Any, relative: Any, absolute: Any) -> bool:
@@ -262,18 +256,15 @@ def _bytes(tree: Any) -> Tree:
     return {"b": bytes(items_of(tree) if type(tree) is not str else _fail()).hex()}
 
 
-def _as_dict(tree: Any) -> Tree:
-    if kind_of(tree) != "namedtuple":
-        raise ValueError("no namedtuple")
-    _, fields, items = parts_of(tree)
-    return {"d": [[field, item] for field, item in dict(zip(fields, items, strict=True)).items()]}
+def _fields(tree: Any) -> dict[str, Any]:
+    """Of a namedtuple."""
+    _, fields, items = parts_of(tree) if kind_of(tree) == "namedtuple" else _fail()
+    return dict(zip(fields, items, strict=True))
 
 
 def _as_stated(tree: Any, stated: Any) -> Any:
     """The value with objects in it as those that are stated in their places, where their class has that name."""
-    if OBJECT in json.dumps(tree):
-        raise ValueError("what stands for an object is a value's own")
-    return _alike(tree, stated)
+    return _alike(tree, stated) if OBJECT not in json.dumps(tree) else _fail()  # what stands for one is a value's own
 
 
 def _alike(tree: Any, stated: Any) -> Any:
@@ -313,8 +304,7 @@ def _object_alike(tree: Any, name: str, by_place: Any, by_name: Any) -> Any:
 def _made_from(tree: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """What an object of the class is made from, or a namedtuple, and what of it the class gives by itself."""
     if kind_of(tree) == "namedtuple" and parts_of(tree)[0] == name:
-        _, fields, items = parts_of(tree)
-        return dict(zip(fields, items, strict=True)), {}
+        return _fields(tree), {}
     if type(tree) is not dict or tree.get("v", [])[:2] != ["object", name]:
         return None
     attributes = dict(attributes_of(tree))
@@ -326,29 +316,10 @@ def _made_from(tree: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]] | 
     return found, by_itself
 
 
-def _agreed(tree: Any) -> Any:
-    """The first of two, where the second is True."""
-    return tree[0] if type(tree) is list and len(tree) == 2 and tree[1] is True else _fail()
-
-
 def _most_common(tree: Any, count: Any) -> Any:
-    if kind_of(tree) != "Counter" or type(count) is not int:
-        raise ValueError("no Counter")
-    pairs = sorted(_pairs(tree), key=lambda pair: -real_number(pair[1]))
+    counted = _pairs(tree) if kind_of(tree) == "Counter" and type(count) is int else _fail()
+    pairs = sorted(counted, key=lambda pair: -real_number(pair[1]))
     return [{"t": pair} for pair in pairs[: max(count, 0)]]
-
-
-def _unpacked(tree: Any, at: Any, count: Any) -> Any:
-    items = items_of(tree)
-    return items[at] if len(items) == count else _fail()
-
-
-def _is(kind: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda tree: kind(real_number(tree))
-
-
-def _iter(tree: Any) -> Any:
-    return tree if is_seen(tree) else {"v": ["iterator", "iterator", items_of(tree), ""]}
 
 
 def _islice(tree: Any, count: Any) -> Any:
@@ -370,13 +341,6 @@ def _dict(tree: Any) -> Tree:
     return {"d": list(made.values())}
 
 
-def _counter(tree: Any) -> Tree:
-    counts: dict[str, list[Any]] = {}
-    for item in items_of(tree):
-        counts.setdefault(hashed_text(item), [item, 0])[1] += 1
-    return {"k": ["Counter", list(counts.values())]}
-
-
 OPERATORS: Mapping[str, Callable[..., Any]] = {
     "not": lambda tree: not truth(tree),
     "looked": lambda tree: tree is True,
@@ -394,8 +358,8 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "reversed": lambda tree: items_of(tree)[::-1] if not is_set(tree) else _fail(),
     "list": items_of,
     "tuple": lambda tree: {"t": items_of(tree)},
-    "set": _distinct("s"),
-    "frozenset": _distinct("z"),
+    "set": lambda tree: {"s": [item for item, _ in _counted(tree)]},
+    "frozenset": lambda tree: {"z": [item for item, _ in _counted(tree)]},
     "abs": lambda tree: number_tree(abs(calculable(tree))),
     "round": _round,
     "sum": _sum,
@@ -409,20 +373,22 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "isclose": _isclose,
     "attribute": attribute,
     "next": _next,
-    "iter": _iter,
+    "iter": lambda tree: tree if is_seen(tree) else {"v": ["iterator", "iterator", items_of(tree), ""]},
     "islice": _islice,
     "join": _join,
     "zip": lambda left, right: [{"t": [*pair]} for pair in zip(items_of(left), items_of(right), strict=False)],
     "enumerate": lambda tree: [{"t": [*pair]} for pair in enumerate(items_of(tree))],
-    "unpacked": _unpacked,
+    "unpacked": lambda tree, at, count: items[at] if len(items := items_of(tree)) == count else _fail(),
     "bytes": _bytes,
     "most_common": _most_common,
-    "_asdict": _as_dict,
+    "_asdict": lambda tree: {"d": [[*pair] for pair in _fields(tree).items()]},
     "as_stated": _as_stated,
-    "agreed": _agreed,
-    **{kind.__name__: _is(kind) for kind in (math.isnan, math.isinf, math.isfinite)},
+    "agreed": lambda pair: pair[0] if type(pair) is list and len(pair) == 2 and pair[1] is True else _fail(),
+    "isnan": lambda tree: math.isnan(real_number(tree)),
+    "isinf": lambda tree: math.isinf(real_number(tree)),
+    "isfinite": lambda tree: math.isfinite(real_number(tree)),
     "dict": _dict,
-    "Counter": _counter,
+    "Counter": lambda tree: {"k": ["Counter", _counted(tree)]},
     "tolist": to_list,
     "flatten": flattened,
     "array_equal": array_equal,

@@ -1,8 +1,7 @@
 """What relations ask of arrays, tables, times and objects, on wire trees: attributes, items, closeness.
 
-As `tree_functions.py`: total, pure, no larger than its arguments, and deaf to what a program says. The rules are those
-of numpy and pandas: `array_equal` and `allclose` take lists for arrays, `assert_frame_equal` compares the types of
-columns unless it is told not to.
+The promises are those of `tree_functions.py`, the rules those of numpy and pandas: `array_equal` and `allclose` take
+lists for arrays, `assert_frame_equal` compares the types of columns unless it is told not to.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 from codea1_env.judging.equality import member_text, number_in, same_tree
@@ -164,15 +164,10 @@ def _paired(left: Any, right: Any, broadcast: bool) -> list[tuple[Any, Any]]:
     return list(zip(items, others, strict=True))
 
 
-def _is_nan(tree: Any) -> bool:
-    number = number_in(tree)
-    return number is not None and number != number
-
-
 def array_equal(left: Any, right: Any, *, broadcast: bool = False, equal_nan: bool = False) -> bool:
     """`numpy.array_equal`, `(a == b).all()`, `numpy.testing.assert_array_equal`."""
     pairs = _paired(left, right, broadcast)
-    return all(same_tree(other, one, EXACT) and (equal_nan or not _is_nan(one)) for one, other in pairs)
+    return all(same_tree(other, one, EXACT) and (equal_nan or number_in(one) == number_in(one)) for one, other in pairs)
 
 
 def allclose(left: Any, right: Any, relative: Any, absolute: Any, equal_nan: Any = False) -> bool:
@@ -197,25 +192,22 @@ def _is_within(one: Any, other: Any, relative: float, absolute: float, equal_nan
 
 def same_table(left: Any, right: Any, check_type: Any, check_names: Any, relative: Any, absolute: Any) -> bool:
     """`pandas.testing.assert_frame_equal` and its like."""
-    kind, one, other = kind_of(left), parts_of(left), parts_of(right)
-    if kind != kind_of(right) or kind not in TABLES:
+    if kind_of(left) != kind_of(right) or kind_of(left) not in TABLES:
         raise ValueError("no tables of one kind")
-    sides = [_table_parts(kind, side, truth(check_names)) for side in (one, other)]
+    sides = [_table_parts(side, truth(check_names)) for side in (left, right)]
     (fixed, values, types), (fixed_too, values_too, types_too) = sides
-    if truth(check_type) and types != types_too:
+    if (truth(check_type) and types != types_too) or not same_tree(fixed_too, fixed, EXACT):
         return False
-    if not same_tree(fixed_too, fixed, EXACT) or len(values) != len(values_too):
-        return False
-    return all(
-        len(ours) == len(theirs)
-        and all(_is_same_cell(*cells, relative, absolute) for cells in zip(ours, theirs, strict=True))
-        for ours, theirs in zip(values, values_too, strict=True)
+    return list(map(len, values)) == list(map(len, values_too)) and all(
+        _is_same_cell(*cells, relative, absolute)
+        for cells in zip(chain.from_iterable(values), chain.from_iterable(values_too), strict=True)
     )
 
 
-def _table_parts(kind: str, parts: list[Any], has_names: bool) -> tuple[list[Any], list[list[Any]], list[str]]:
+def _table_parts(table: Any, has_names: bool) -> tuple[list[Any], list[list[Any]], list[str]]:
     """What must be equal, the columns of values, and their types."""
-    if kind == "DataFrame":
+    parts = parts_of(table)
+    if kind_of(table) == "DataFrame":
         columns, index, values, types = parts
         return [columns, index, parts_of(index)[1] if has_names else None], values, types
     dtype, name, *index, items = parts

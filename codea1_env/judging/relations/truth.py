@@ -1,14 +1,10 @@
 """Is a relation true of a returned value? Evaluates `reading/wide/relation.py` on wire trees, on the trusted side.
 
-    holds(relation, constants, returned)     after all candidates of a batch have ended
-
-Total: it always answers, and whatever would raise in Python (an index that is out of range, a comparison of a string
-with a number) makes the relation false, as it makes an assert fail. Pure: nothing untrusted is built, hashed, evaluated
-or called; the returned value stays the JSON tree that `equality.py` compares. Bounded without a clock: a relation has
-at most MAX_TERMS terms, no term makes a value larger than its parts (`tree_functions.py`), and where terms times bytes
-is more than MAX_WORK nothing is evaluated (`fits`). Equality is the judge's own, with its tolerance for floats, never
-less than ROUNDING; tolerances that a relation states itself come on top. Does not decide whether a relation says
-anything (`vacuity.py`).
+Total: whatever would raise in Python makes the relation false, as it makes an assert fail. Pure: nothing untrusted is
+built, hashed, evaluated or called. Bounded without a clock: a relation has at most MAX_TERMS terms, no term makes a
+value larger than its parts (`tree_functions.py`), and where terms times bytes exceed MAX_WORK nothing is evaluated
+(`fits`). Equality is the judge's own, with its tolerance for floats, never less than ROUNDING; tolerances that a
+relation states itself come on top. Does not decide whether a relation says anything (`status.py`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ The language has comparisons, `and`, `or`, `not`, arithmetic on numbers, indexin
 has one loop over a value's items (`each`: a comprehension, with none within it), no names and no function of its own.
 Each term makes a value that is no larger than its parts, so a relation of a given size does a bounded amount of work
 (`judging/relations/truth.py` alone evaluates it). Does not know how a test is written (`wide/relational_tests.py`), and
-does not promise that a relation says anything about a program (`judging/relations/vacuity.py`).
+does not promise that a relation says anything about a program (`judging/relations/status.py`).
 """
 
 from __future__ import annotations

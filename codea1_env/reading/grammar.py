@@ -118,11 +118,6 @@ class Pure(NamedTuple):
     is_literal: bool
 
 
-class _Sides(NamedTuple):
-    call: ast.Call
-    stated: ast.expr
-
-
 class CallArguments(NamedTuple):
     """The arguments of a call of the entry point."""
 
@@ -144,7 +139,7 @@ def canonical_name(entry_point: str) -> str:
 def read_assert(test: ast.expr, source: str, entry_point: str) -> WrittenTest:
     """Judge the condition of one assert, remembered names inlined. `entry_point` is a `canonical_name`."""
     try:
-        return _read(_sides(test, entry_point), source, entry_point, MAX_DEPTH)
+        return _read(*_sides(test, entry_point), source, entry_point, MAX_DEPTH)
     except Rejected as error:
         return rejected(source, error.reason)
 
@@ -172,7 +167,7 @@ def read_case(case: TestCase, entry_point: str, fidelity: Fidelity = "strict") -
         if not is_call(call, name):
             raise Rejected(Reason.WRAPPED_CALL if mentions(call, name) else Reason.NOT_ENTRY_POINT)
         assert isinstance(call, ast.Call)
-        return _read(_Sides(call, expected), source, name, CASE_DEPTH)
+        return _read(call, expected, source, name, CASE_DEPTH)
     except Rejected as error:
         return rejected(source, error.reason)
 
@@ -188,8 +183,8 @@ def single_expression(text: str) -> ast.expr:
     return body[0].value
 
 
-def _sides(test: ast.expr, entry_point: str) -> _Sides:
-    """Which side of the comparison is the call, and which the value. Raises Rejected."""
+def _sides(test: ast.expr, entry_point: str) -> tuple[ast.Call, ast.expr]:
+    """The side of the comparison that is the call, and the other one, the value. Raises Rejected."""
     if type(test) is not ast.Compare:
         raise Rejected(Reason.NOT_A_COMPARISON)
     if len(test.ops) != 1:
@@ -206,7 +201,7 @@ def _sides(test: ast.expr, entry_point: str) -> _Sides:
             raise Rejected(Reason.OPERATOR)
     call, stated = (left, right) if left_is_call else (right, left)
     assert isinstance(call, ast.Call)
-    return _Sides(call, stated)
+    return call, stated
 
 
 def is_call(node: ast.AST, entry_point: str) -> bool:
@@ -240,10 +235,10 @@ def _names_it(node: ast.AST, name: str) -> bool:
     return (type(node) is ast.Name and node.id == name) or is_call(node, name)
 
 
-def _read(sides: _Sides, source: str, entry_point: str, max_depth: int) -> WrittenTest:
+def _read(call: ast.Call, value: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
-    arguments = arguments_of(sides.call, entry_point, max_depth, stars=False)
-    stated = pure_expression(sides.stated, entry_point, max_depth, STATED_NAMES)
+    arguments = arguments_of(call, entry_point, max_depth, stars=False)
+    stated = pure_expression(value, entry_point, max_depth, STATED_NAMES)
     return WrittenTest(
         source=source[:MAX_SHOWN],
         reason="",
@@ -307,32 +302,21 @@ def _only_call(left: ast.expr, entry_point: str) -> ast.Call:
 
 def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> CallArguments:
     """The arguments of a call; `stars`: starred ones too. Raises Rejected."""
-    sources: list[str] = []
-    positional: list[Tree] = []
-    named: list[Tree] = []
-    all_literal = True
     read = _released_argument if stars else _argument
-    for argument in call.args:
-        pure = read(argument, entry_point, max_depth)
-        sources.append(pure.source)
-        positional.append(pure.tree)
-        all_literal = all_literal and pure.is_literal
-    names: set[str] = set()
+    positional = [read(argument, entry_point, max_depth) for argument in call.args]
+    named: dict[str | None, Pure] = {}
     for keyword in call.keywords:
-        if keyword.arg is None:
-            if not stars or len(call.keywords) > 1:  # whether a name repeats, only the values would tell
-                raise Rejected(Reason.STARRED)
-            sources.append(f"**{read(keyword.value, entry_point, max_depth).source}")
-            all_literal = False
-            continue
-        if keyword.arg in names:
+        if keyword.arg is None and (not stars or len(call.keywords) > 1):  # only the values tell if a name repeats
+            raise Rejected(Reason.STARRED)
+        if keyword.arg in named:
             raise Rejected(Reason.REPEATED_KEYWORD)
-        names.add(keyword.arg)
-        pure = read(keyword.value, entry_point, max_depth)
-        sources.append(f"{keyword.arg}={pure.source}")
-        named.append([keyword.arg, pure.tree])
-        all_literal = all_literal and pure.is_literal
-    return CallArguments(", ".join(sources), encode([positional, named]) if all_literal else None)
+        named[keyword.arg] = read(keyword.value, entry_point, max_depth)
+    written = [f"{name}={pure.source}" if name else f"**{pure.source}" for name, pure in named.items()]
+    source = ", ".join([*(pure.source for pure in positional), *written])
+    if None in named or not all(pure.is_literal for pure in (*positional, *named.values())):
+        return CallArguments(source, None)
+    trees = [[pure.tree for pure in positional], [[name, pure.tree] for name, pure in named.items()]]
+    return CallArguments(source, encode(trees))
 
 
 def _released_argument(node: ast.expr, entry_point: str, max_depth: int) -> Pure:

@@ -132,27 +132,12 @@ def _constant_tree(value: object) -> Tree:
     raise NotLiteral(f"constant of type {type(value).__name__}")
 
 
-def _number(node: ast.expr) -> int | float | complex:
-    """A number with at most one sign, or a real number plus or minus an imaginary one, as `repr` writes a complex."""
-    if type(node) is ast.Constant and type(node.value) in (int, float, complex):
-        assert isinstance(node.value, int | float | complex)
-        return node.value
-    if type(node) is ast.UnaryOp and type(node.operand) is ast.Constant:
-        if type(node.op) is ast.USub:
-            return -_number(node.operand)
-        if type(node.op) is ast.UAdd:
-            return _number(node.operand)
-    if type(node) is ast.BinOp and type(node.right) is ast.Constant and type(node.right.value) is complex:
-        left, right = node.left, node.right.value
-        if type(left) is not ast.BinOp and not isinstance(real := _number(left), complex):
-            try:
-                if type(node.op) is ast.Add:
-                    return real + right
-                if type(node.op) is ast.Sub:
-                    return real - right
-            except OverflowError:  # an int beyond the range of float
-                pass
-    raise NotLiteral("not a number")
+def _number(node: ast.UnaryOp | ast.BinOp) -> object:
+    """A number with one sign, or a real number plus or minus an imaginary one, as `repr` writes a complex."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, OverflowError):  # the last: an int beyond the range of float
+        raise NotLiteral("not a number") from None
 
 
 def _dict_tree(node: ast.Dict, max_depth: int, other: Other) -> Tree:
@@ -229,7 +214,7 @@ def _spelling_tree(node: ast.Call, max_depth: int) -> Tree:
 
 def _float_tree(node: ast.expr) -> Tree:
     """The tree of a float, for the two parts of `complex(re, im)`."""
-    tree = _spelling_tree(node, 1) if type(node) is ast.Call else _constant_tree(_number(node))
+    tree = literal_tree(node, 1)
     if type(tree) is float or (type(tree) is dict and "f" in tree):
         return tree
     raise NotLiteral("not a float")

@@ -116,16 +116,13 @@ class Objects:
                     self._names.bind([(name + more, ast.Constant(None))], is_inlined=True)
 
     @contextmanager
-    def kept(self, names: Sequence[str]) -> Iterator[None]:
-        """What objects of these names stand for now is what they stand for afterwards."""
-        known = [(name, made) for name in names if self._is_class and (made := self._known(name)) is not None]
+    def kept(self, node: ast.AST) -> Iterator[None]:
+        """What objects that a statement or an expression names stand for now is what they stand for afterwards."""
+        names = dict.fromkeys(self._named(node) if self._is_class else ())
+        known = [(name, made) for name in names if (made := self._known(name)) is not None]
         yield
-        made_here = [(name, made) for name, made in known if questions.is_made(made, self._entry_point)]
+        made_here = [(name, made) for name, made in known if made and questions.is_made(made, self._entry_point)]
         self._names.bind(made_here, is_inlined=True)
-
-    def named_in(self, node: ast.AST) -> list[str]:
-        """The names that stand in a statement or an expression."""
-        return list(dict.fromkeys(self._named(node))) if self._is_class else []
 
     def with_changes(self, condition: ast.expr) -> ast.expr:
         """The condition about arguments as they became, names in place. Raises Rejected."""

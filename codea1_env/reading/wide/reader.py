@@ -203,7 +203,7 @@ class WideReader:
             self._expression(statement, source)
         elif (asked := changing(statement)) is not None:
             self._objects.follow(asked)
-            with self._objects.kept(self._objects.named_in(asked.func)):
+            with self._objects.kept(asked.func):
                 self._names.forget(statement)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
             self._assign(statement)
@@ -214,10 +214,14 @@ class WideReader:
         elif isinstance(statement, ast.Import | ast.ImportFrom):
             self._import(statement)
         elif not isinstance(statement, ast.Pass | ast.Global | ast.Nonlocal):
-            self._names.forget(statement)
-            self._skip(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT, statement)
-            return self._statements.leaves(statement)
+            return self._passed_over(statement)
         return ""
+
+    def _passed_over(self, statement: ast.stmt) -> str:
+        """Note that a statement is not read. One of LEAVES."""
+        self._names.forget(statement)
+        self._skip(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT, statement)
+        return self._statements.leaves(statement)
 
     def _condition(self, condition: ast.expr, source: str, is_raised: bool = False) -> None:
         """The tests of one assert: one, or one for each part of an `and`. `is_raised`: of an exception, one in all."""
@@ -306,7 +310,7 @@ class WideReader:
             self._names.bind([grown], is_inlined=True)
             return
         self._objects.follow(call)
-        with self._objects.kept(self._objects.named_in(statement)):
+        with self._objects.kept(statement):
             self._names.forget(statement)
         self._skip(Ignored.STATEMENT, statement)
 
@@ -353,7 +357,7 @@ class WideReader:
 
     def _note_changes(self, expression: ast.expr) -> None:
         """Behind the objects that are followed, of which all calls are known."""
-        with self._objects.kept(self._objects.named_in(expression)):
+        with self._objects.kept(expression):
             self._names.note_changes(expression)
         self._names.bind(self._left.items(), is_inlined=True)
         self._left.clear()
@@ -518,9 +522,7 @@ class WideReader:
         if known is None and mentions(items, self.entry_point) and not statement.orelse:
             return self._of_items(statement, items, source)
         if known is None or statement.orelse:
-            self._names.forget(statement)
-            self._skip(Ignored.BLOCK, statement)
-            return self._statements.leaves(statement)
+            return self._passed_over(statement)
         left = ""
         for row in known.rows:
             if (pairs := self._pairs(statement.target, row)) is None:
@@ -535,7 +537,7 @@ class WideReader:
                 self._skip(Ignored.ROWS, statement)
         whole = not left and not known.is_cut
         made = [(name, self._known(ast.Name(name, ast.Load()))) for name in grown_in(statement) if whole]
-        with self._objects.kept(self._objects.named_in(statement)):
+        with self._objects.kept(statement):
             self._names.forget(statement)
         self._names.bind([(name, each) for name, each in made if isinstance(each, ast.List)], is_inlined=True)
         return "return" if left == "return" else ""
@@ -554,31 +556,36 @@ class WideReader:
         names = {name_of(each.func) for each in opened if isinstance(each, ast.Call)}
         if names == {"subTest"} and len(opened) == 1:
             return self._body(statement.body, source)
-        message = None
-        if names & RAISING:
-            message = self._exception(opened[0] if len(opened) == 1 else None, statement.body, source.of(statement))
-        else:
-            self._skip(Ignored.BLOCK, statement)
-        with self._objects.kept(self._objects.named_in(statement) if names & RAISING else ()):
-            self._names.forget(statement)
+        if not names & RAISING:
+            return self._passed_over(statement)
         called = statement.items[0].optional_vars
-        if message is not None and isinstance(called, ast.Name):
-            self._names.bind_attributes(called.id, dict.fromkeys(("value", "exception"), message.itself))
-            self._objects.expect(called.id, message.kind)
-        return "" if names & RAISING else self._statements.leaves(statement)
+        name = called.id if isinstance(called, ast.Name) else ""
+        itself = self._raised(opened[0] if len(opened) == 1 else None, name, statement, statement.body, source)
+        if itself is not None:
+            self._names.bind_attributes(name, dict.fromkeys(("value", "exception"), itself))
+        return ""
 
     def _tried(self, caught: TryStatement, statement: ast.stmt, source: SourceText) -> str:
         """A `try` whose `except` must be reached, and what is claimed there. One of LEAVES."""
-        message = self._exception(caught.expects, caught.body, source.of(statement))
-        with self._objects.kept(self._objects.named_in(statement)):
-            self._names.forget(statement)
-        if caught.name and message is not None:
-            self._names.bind([(caught.name, message.itself)], is_inlined=True)
-            self._objects.expect(caught.name, message.kind)
+        itself = self._raised(caught.expects, caught.name, statement, caught.body, source)
+        if itself is not None:
+            self._names.bind([(caught.name, itself)], is_inlined=True)
         left = self._body(caught.then, source)
         if caught.name:
             self._names.forget(ast.Assign([ast.Name(caught.name, ast.Store())], ast.Constant(None)))
         return left
+
+    def _raised(
+        self, expects: ast.expr | None, name: str, statement: ast.stmt, body: Sequence[ast.stmt], source: SourceText
+    ) -> ast.expr | None:
+        """Take a statement that expects an exception. What stands for that one, where it is known and has a name."""
+        said = self._exception(expects, body, source.of(statement))
+        with self._objects.kept(statement):
+            self._names.forget(statement)
+        if said is None or not name:
+            return None
+        self._objects.expect(name, said.kind)
+        return said.itself
 
     def _exception(self, expects: ast.expr | None, body: Sequence[ast.stmt] | None, source: str) -> Said | None:
         """Take a test that expects an exception. Returns what is known of that one, names in place."""

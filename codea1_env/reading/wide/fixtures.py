@@ -81,13 +81,9 @@ class Fixtures:
 
     def rows(self, parameters: Sequence[str]) -> Rows[Row]:
         """For each way to give the fixtures among a test's parameters: what these stand for. Raises TooMuch."""
-        columns = [(name, values) for name in parameters if (values := self._values(name)) is not None]
-        if not columns:
-            return Rows(({},), False)
-        combined = list(islice(product(*(values for _, values in columns)), MAX_ROWS_OF_ALL + 1))
-        self.statements.steps.take(len(combined) * (1 + len(columns)))
-        rows: list[Row] = [{name: value for (name, _), value in zip(columns, each, strict=True)} for each in combined]
-        return Rows(tuple(rows[:MAX_ROWS_OF_ALL]), len(rows) > MAX_ROWS_OF_ALL)
+        given = ((name, self._values(name)) for name in parameters)
+        columns = [[{name: value} for value in values] for name, values in given if values is not None]
+        return _combined(columns, self.statements.steps)
 
     def _values(self, name: str) -> list[ast.expr] | None:
         """What a fixture gives, one by one; None for what is no fixture, or one that is not plain to see."""
@@ -146,13 +142,17 @@ def rows_of(decorators: Sequence[ast.expr], inlined: Callable[[ast.expr], ast.ex
     tables = [_rows(decorator, inlined) for decorator in reversed(decorators)]  # the nearest one varies slowest
     if None in tables:
         return None
-    combined: Iterator[tuple[Row, ...]] = product(*(each.rows for each in tables if each))
+    combined = _combined([each.rows for each in tables if each], steps)
+    return Rows(combined.rows, combined.is_cut or any(each.is_cut for each in tables if each))
+
+
+def _combined(columns: Sequence[Sequence[Row]], steps: Steps) -> Rows[Row]:
+    """Every way to take a row of each, as one row. Raises TooMuch."""
     merged: list[Row] = []
-    for rows in islice(combined, MAX_ROWS_OF_ALL + 1):
+    for rows in islice(product(*columns), MAX_ROWS_OF_ALL + 1):
         steps.take(len(rows) + sum(map(len, rows)))
         merged.append({name: value for each in reversed(rows) for name, value in each.items()})
-    is_cut = len(merged) > MAX_ROWS_OF_ALL or any(each.is_cut for each in tables if each)
-    return Rows(tuple(merged[:MAX_ROWS_OF_ALL]), is_cut)
+    return Rows(tuple(merged[:MAX_ROWS_OF_ALL]), len(merged) > MAX_ROWS_OF_ALL)
 
 
 def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows[Row] | None:

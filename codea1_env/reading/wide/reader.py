@@ -21,7 +21,7 @@ import contextlib
 import re
 from collections import ChainMap, Counter
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, is_call, mentions, rejected
@@ -62,16 +62,20 @@ class _Full(Exception):
 class _Function:
     node: ast.FunctionDef
     source: SourceText
-    parameters: list[str] = field(init=False)
     is_nested: bool = False
     """It was defined while another function was read."""
     is_read: bool = False
     is_open: bool = False
     """It is being read: a call of itself in it is not followed."""
 
-    def __post_init__(self) -> None:
-        given = self.node.args
-        self.parameters = [argument.arg for argument in (*given.posonlyargs, *given.args)]
+    @property
+    def parameters(self) -> list[str]:
+        return [argument.arg for argument in (*self.node.args.posonlyargs, *self.node.args.args)]
+
+    @property
+    def is_plain(self) -> bool:
+        """It is called by place, and nothing is around it."""
+        return not (self.node.decorator_list or self.node.args.kwonlyargs or self.node.args.vararg)
 
 
 class WideReader:
@@ -291,7 +295,7 @@ class WideReader:
             if name_of(call.func) in RAISING:
                 self._exception(call, None, source.of(statement))
                 return
-            condition = condition_of(call) if isinstance(call.func, ast.Attribute) else None
+            condition = condition_of(call)
             if "assert" in name_of(call.func) and condition is None:
                 with contextlib.suppress(Rejected):
                     condition = call if known_name(self._names.inlined(call.func)) in ASSERTING else None
@@ -450,27 +454,18 @@ class WideReader:
 
     def _made_by(self, value: ast.expr | None) -> ast.expr | None:
         """What a call of a function of the suite's gives, names in place; another expression itself."""
-        known = (
-            self._functions.get(value.func.id)
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
-            else None
-        )
-        if known is None or known.is_open or known.node.decorator_list or as_code(known.node) is not None:
-            return value
-        assert isinstance(value, ast.Call)
-        given = known.node.args
-        if (
-            value.keywords
-            or given.kwonlyargs
-            or given.vararg
-            or given.defaults
-            or len(value.args) != len(known.parameters)
-        ):
+        match value:
+            case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name in self._functions:
+                known = self._functions[name]
+            case _:
+                return value
+        is_counted = len(given) == len(known.parameters) and not known.node.args.defaults
+        if known.is_open or not known.is_plain or not is_counted or as_code(known.node) is not None:
             return value
         kept = len(self.tests)
         known.is_open = True
         try:
-            row = dict(zip(known.parameters, [self._inlined(argument) for argument in value.args], strict=True))
+            row = dict(zip(known.parameters, [self._inlined(argument) for argument in given], strict=True))
             with self._names.function(self._statements.own_names(known.node), is_nested=known.is_nested):
                 self._names.bind(row.items(), is_inlined=True)
                 made = self._value_of(known.node.body, known.source)
@@ -484,7 +479,7 @@ class WideReader:
 
     def _called(self, known: _Function, call: ast.Call) -> None:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
-        if known.node.decorator_list or call.keywords or known.node.args.kwonlyargs or known.node.args.vararg:
+        if call.keywords or not known.is_plain:
             self._skip(Ignored.STATEMENT, call)
         elif not (known.is_read and known.parameters in ([], [CANDIDATE])):
             try:

@@ -37,18 +37,10 @@ TYPES = frozenset(
     generator""".split()
 )
 """What `isinstance(f(x), T)` and `type(f(x)) is T` may name."""
-_TRUTHS = frozenset((*COMPARISONS, "not", "bool", "isinstance", "hastype", "isclose", "any", "all"))
-_TRUTHS |= {
-    "looked",
-    "isnan",
-    "isinf",
-    "isfinite",
-    "array_equal",
-    "equal_everywhere",
-    "equal_arrays",
-    "allclose",
-    "same_table",
-}
+_TRUTHS = COMPARISONS | frozenset(
+    """not bool isinstance hastype isclose any all looked isnan isinf isfinite array_equal equal_everywhere equal_arrays
+    allclose same_table""".split()
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,8 @@ ISCLOSE = {"rel_tol": "1e-09", "abs_tol": "0.0"}
 _ITERATING = frozenset("sorted list tuple set frozenset sum min max any all dict iter Counter islice".split())
 """Functions that go through whatever they are given."""
 _CLOSE_ARRAYS = ("actual", "desired", "rtol", "atol", "equal_nan")
-_TABLES = ("left", "right", "check_dtype", "check_names", "rtol", "atol")
 _OF_TABLES = {"check_dtype": "True", "check_names": "True", "rtol": "1e-05", "atol": "1e-08"}
-ARRAY_CLAIMS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str]]] = {
+_CLAIMS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str]]] = {
     "numpy.array_equal": ("array_equal", ("a1", "a2"), {}),
     "numpy.allclose": ("allclose", ("a", "b", "rtol", "atol", "equal_nan"),
                        {"rtol": "1e-05", "atol": "1e-08", "equal_nan": "False"}),
@@ -65,21 +64,14 @@ ARRAY_CLAIMS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str]]] = {
                                                 {"rtol": "0.0", "atol": "1.5e-06", "equal_nan": "True"}),
     "numpy.testing.assert_almost_equal": ("allclose", ("actual", "desired", "decimal"),
                                           {"rtol": "0.0", "atol": "1.5e-07", "equal_nan": "True"}),
+    **{f"pandas.testing.assert_{kind}_equal": ("same_table", ("left", "right", *_OF_TABLES), _OF_TABLES)
+       for kind in ("frame", "series", "index")},
 }  # fmt: skip
-"""{function: its operator, its arguments, and what those behind the first two are unless they are given}."""
-TABLE_CLAIMS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str]]] = {
-    f"pandas.testing.assert_{kind}_equal": ("same_table", _TABLES, _OF_TABLES) for kind in ("frame", "series", "index")
-}
-ASSERTING = frozenset(name for name in (*ARRAY_CLAIMS, *TABLE_CLAIMS) if ".testing." in name)
+"""{function: its operator, its arguments, and what those behind the first two are unless they are given}: of numpy's
+arrays and pandas' tables."""
+ASSERTING = frozenset(name for name in _CLAIMS if ".testing." in name)
 """Those that raise where they do not hold: statements of their own."""
-IMPORTED = ASSERTING | {
-    "numpy.testing",
-    "pandas.testing",
-    "numpy.allclose",
-    "numpy.all",
-    "types",
-    "types.GeneratorType",
-}
+IMPORTED = ASSERTING | {*"numpy.testing pandas.testing numpy.allclose numpy.all types types.GeneratorType".split()}
 """Names that a suite may import beside those of pure expressions."""
 _ELSEWHERE = {**{f"{module}.{name}": name for module in ("math", "numpy") for name in ("isnan", "isinf", "isfinite")},
               "itertools.islice": "islice", "islice": "islice", "collections.Counter": "Counter", "numpy.all": "all",
@@ -246,14 +238,13 @@ class _Terms:
         if type(node) is ast.Compare:
             return self._compared(node, room - 1)
         if type(node) is ast.BoolOp:
-            name = "and" if type(node.op) is ast.And else "or"
-            return Relation(name, tuple(self.of(value, room - 1) for value in node.values))
+            return self._made("and" if type(node.op) is ast.And else "or", room - 1, *node.values)
         if type(node) is ast.UnaryOp and type(node.op) is ast.Not:
             return Relation("not", (self.truth_of(node.operand, room - 1),))
         if type(node) is ast.UnaryOp and type(node.op) is ast.USub:
-            return Relation("neg", (self.of(node.operand, room - 1),))
+            return self._made("neg", room - 1, node.operand)
         if type(node) is ast.BinOp and type(node.op) in _BINARY:
-            return Relation(_BINARY[type(node.op)], (self.of(node.left, room - 1), self.of(node.right, room - 1)))
+            return self._made(_BINARY[type(node.op)], room - 1, node.left, node.right)
         if type(node) is ast.Subscript:
             return self._subscript(node, room - 1)
         if type(node) is ast.Attribute and questions.is_set(node):
@@ -263,7 +254,7 @@ class _Terms:
         ):
             return self._question(node)
         if type(node) is ast.Attribute and not node.attr.startswith("_"):
-            return Relation("attribute", (self.of(node.value, room - 1), self._text(repr(node.attr))))
+            return self._made("attribute", room - 1, node.value, repr(node.attr))
         raise Rejected(_OUTSIDE.get(type(node), Reason.WRAPPED_CALL))
 
     def truth_of(self, node: ast.expr, room: int) -> Relation:
@@ -309,7 +300,7 @@ class _Terms:
         part = unpacking(node)
         if part is not None:
             value, *numbers = part
-            return Relation("unpacked", (self.of(value, room), *(self._text(repr(number)) for number in numbers)))
+            return self._made("unpacked", room, value, *map(repr, numbers))
         if raising := questions.classes_raised(node):
             return self._raised(node.args[0], raising, room)
         if questions.is_question(node, self._entry_point) and not self._is_of_value(node):
@@ -318,41 +309,44 @@ class _Terms:
             return self._asking(grammar.arguments_of(node, self._entry_point, self._max_depth, stars=False))
         name = called_name(function)
         if name == "isclose" and len(node.args) == 2:
-            given = tolerances(node.keywords, [], ISCLOSE)
-            first, second = (self.of(argument, room) for argument in node.args)
-            return Relation("isclose", (first, second, *(self.of(value, room) for value in given)))
+            return self._made("isclose", room, *node.args, *tolerances(node.keywords, [], ISCLOSE))
         called = known_name(function)
-        if called in ARRAY_CLAIMS or called in TABLE_CLAIMS:
+        if called in _CLAIMS:
             return self._of_arrays(called, node, room)
         if called in _ELSEWHERE and not node.keywords:
             name = _ELSEWHERE[called]
             if called == "numpy.all" and len(node.args) == 1 and isinstance(node.args[0], ast.Compare):
                 return self._everywhere(node.args[0], room)
             if name == "islice" and len(node.args) == 2:
-                return Relation(name, tuple(self.of(argument, room) for argument in node.args))
+                return self._made(name, room, *node.args)
         elif isinstance(function, ast.Attribute):
             whole = self._of_whole_array(node, room)
             if whole is not None:
                 return whole
             if function.attr == "join" and len(node.args) == 1 and type(function.value) is ast.Constant:
-                return Relation("join", (self.of(function.value, room), self.of(node.args[0], room)))
+                return self._made("join", room, function.value, *node.args)
             if METHODS.get(function.attr) != len(node.args) or node.keywords:
                 raise Rejected(Reason.ATTRIBUTE)
-            return Relation(function.attr, tuple(self.of(part, room) for part in (function.value, *node.args)))
+            return self._made(function.attr, room, function.value, *node.args)
         if name == "isinstance" and len(node.args) == 2 and not node.keywords:
             return Relation("isinstance", (self.of(node.args[0], room), self._types(node.args[1])))
         if name == "sorted" and names == ["reverse"] and len(node.args) == 1:
             value = node.keywords[0].value
             if type(value) is not ast.Constant or type(value.value) is not bool:
                 raise Rejected(Reason.FORBIDDEN_CALL)
-            inner = Relation("sorted", (self.of(node.args[0], room),))
+            inner = self._made("sorted", room, *node.args)
             return Relation("list", (Relation("reversed", (inner,)),)) if value.value else inner
-        if name == "zip" and len(node.args) == 2 and not node.keywords:
-            return Relation(name, tuple(self.of(argument, room) for argument in node.args))
-        digits = name in ("round", "next") and len(node.args) == 2
-        if name not in FUNCTIONS or node.keywords or (len(node.args) != 1 and not digits):
+        of_two = name in ("zip", "round", "next") and len(node.args) == 2
+        of_one = name in FUNCTIONS and len(node.args) == 1
+        if node.keywords or not (of_one or of_two):
             raise Rejected(Reason.FORBIDDEN_CALL if isinstance(function, ast.Name) else Reason.WRAPPED_CALL)
-        return Relation(name, tuple(self.of(argument, room) for argument in node.args))
+        return self._made(name, room, *node.args)
+
+    def _made(self, operator: str, room: int, *parts: ast.expr | str) -> Relation:
+        """What an operator makes of these; a text is a constant that nobody wrote. Raises Rejected."""
+        return Relation(
+            operator, tuple(self._text(part) if isinstance(part, str) else self.of(part, room) for part in parts)
+        )
 
     def _asking(self, arguments: grammar.CallArguments) -> Relation:
         if self.call is not None and (self.call.source, self.raising) != (arguments.source, self._now_raising):
@@ -381,7 +375,7 @@ class _Terms:
 
     def _of_arrays(self, called: str, node: ast.Call, room: int) -> Relation:
         """`np.allclose(f(x), [1.0])`, `pd.testing.assert_frame_equal(f(x), ...)`."""
-        operator, names, defaults = ARRAY_CLAIMS.get(called) or TABLE_CLAIMS[called]
+        operator, names, defaults = _CLAIMS[called]
         given = dict(zip(names, node.args, strict=False)) | {str(each.arg): each.value for each in node.keywords}
         message = given.pop("err_msg", None)
         exact = given.pop("check_exact", None)
@@ -396,9 +390,8 @@ class _Terms:
             if not isinstance(places, ast.Constant) or type(places.value) is not int:
                 raise Rejected(Reason.FORBIDDEN_CALL)
             defaults = {**defaults, "atol": repr(1.5 * 10.0**-places.value)}
-        sides = [self.of(given[name], room) for name in names[:2]]
-        more = [self.of(given.get(name) or grammar.single_expression(text), room) for name, text in defaults.items()]
-        return Relation(operator, (*sides, *more))
+        more = [given.get(name) or grammar.single_expression(text) for name, text in defaults.items()]
+        return self._made(operator, room, *(given[name] for name in names[:2]), *more)
 
     def _of_whole_array(self, node: ast.Call, room: int) -> Relation | None:
         """`(f(x) == v).all()`, `f(x).sum()`, `f(x).equals(v)`; None for another method."""
@@ -411,13 +404,12 @@ class _Terms:
             return None
         if name == "all" and isinstance(value, ast.Compare):
             return self._everywhere(value, room)
-        return Relation(name, (Relation("flatten", (self.of(value, room),)),))
+        return Relation(name, (self._made("flatten", room, value),))
 
     def _everywhere(self, value: ast.Compare, room: int) -> Relation:
         if len(value.ops) != 1 or not isinstance(value.ops[0], ast.Eq):
             raise Rejected(Reason.OPERATOR)
-        sides = (value.left, value.comparators[0])
-        return Relation("equal_everywhere", tuple(self.of(side, room) for side in sides))
+        return self._made("equal_everywhere", room, value.left, *value.comparators)
 
     def _compared(self, node: ast.Compare, room: int) -> Relation:
         sides = [node.left, *node.comparators]
@@ -471,7 +463,7 @@ class _Terms:
         if not approx.args:
             raise Rejected(Reason.FORBIDDEN_CALL)
         given = tolerances(approx.keywords, approx.args[1:], APPROX)
-        return Relation("isclose", tuple(self.of(part, room) for part in (value, approx.args[0], *given)))
+        return self._made("isclose", room, value, approx.args[0], *given)
 
     def _subscript(self, node: ast.Subscript, room: int) -> Relation:
         if isinstance(node.slice, ast.Tuple) and any(isinstance(each, ast.Slice) for each in node.slice.elts):
@@ -483,12 +475,10 @@ class _Terms:
         ):
             by_label = self._text(repr(_BY_LABEL[node.value.attr]))
             return Relation("cell", (self.of(node.value.value, room), self.of(node.slice, room), by_label))
-        value = self.of(node.value, room)
         if isinstance(node.slice, ast.Slice):
-            parts = (node.slice.lower, node.slice.upper, node.slice.step)
-            bounds = [self._text("None") if part is None else self.of(part, room) for part in parts]
-            return Relation("slice", (value, *bounds))
-        return Relation("item", (value, self.of(node.slice, room)))
+            bounds = (node.slice.lower, node.slice.upper, node.slice.step)
+            return self._made("slice", room, node.value, *(bound or "None" for bound in bounds))
+        return self._made("item", room, node.value, node.slice)
 
     def _types(self, node: ast.expr) -> Relation:
         """The constant for one type or a tuple of types: the list of their names. Raises Rejected."""
@@ -498,9 +488,7 @@ class _Terms:
             is_none = isinstance(each, ast.Call) and ast.unparse(each) == "type(None)"
             dotted = _TYPES_ELSEWHERE.get(known_name(each), known_name(each))
             name = "NoneType" if is_none else dotted.rpartition(".")[2]
-            if "." in dotted and dotted.partition(".")[0] not in _HOMES_OF_TYPES:
-                raise Rejected(Reason.FORBIDDEN_NAME)
-            if name not in TYPES:
+            if name not in TYPES or ("." in dotted and dotted.partition(".")[0] not in _HOMES_OF_TYPES):
                 raise Rejected(Reason.FORBIDDEN_NAME)
             names.append(name)
         return self._text(repr(names))

@@ -221,7 +221,7 @@ def test_memory_of_the_7b_run_and_of_its_adapters_by_hand() -> None:
     assert found.kept["reference"] == 4 * weights // 4
     assert found.learning["logits"] == 2 * 4096 * 152_064 * 14
     assert found.sampling["vLLM weights"] == 2 * weights
-    assert found.sampling["vLLM weights"] + found.room == int(0.4 * 80 * GIB)
+    assert found.sampling["vLLM weights"] + found.sampling["vLLM cache"] == int(0.4 * 80 * GIB)
     assert KNOWN["Qwen/Qwen2.5-Coder-7B-Instruct"].cached_bytes(2) == 57_344
     assert found.checkpoint == 12 * weights
     adapted = preset_from_dict({"lora": {"rank": 16}}, SEVEN)

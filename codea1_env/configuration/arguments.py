@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -137,16 +137,15 @@ def exit_status(main: Callable[[], int]) -> int:
             return status
         if isinstance(error, BrokenPipeError):
             return CLOSED
-        if not _is_full(error):
-            if not isinstance(own := as_own(error), OwnCodeFailed):
-                if not isinstance(error, OSError) or error.filename is None:
-                    raise
-                _tell(told(error))
-                return 1
+        if _is_full(error):
+            said = f"a run must have room for its files, got {' '.join(str(error).split()):.300}; "
+            _tell(f"{said}make room and --resume it, or name another --output")
+        elif isinstance(own := as_own(error), OwnCodeFailed):
             _tell(own)
-            return 1
-        said = f"{' '.join(str(error).split()):.300}"
-        _tell(f"a run must have room for its files, got {said}; make room and --resume it, or name another --output")
+        elif isinstance(error, OSError) and error.filename is not None:
+            _tell(told(error))
+        else:
+            raise
         return 1
     except KeyboardInterrupt:
         _tell("interrupted; what was saved before can be resumed")
@@ -173,18 +172,23 @@ def _is_full(error: Exception) -> bool:
     return is_told or any(words in str(error) for words in FULL_WORDS)
 
 
-def _fresh(given: argparse.Namespace, recipe: str) -> RecipeArguments:
+def _asked(given: argparse.Namespace, recipe: str) -> Preset:
+    """What the arguments make of a preset. A module of one's own that is not there is refused."""
     preset = _with_rounds(load_preset(given.preset, given.config), given)
     _check_options(preset.options, recipe)
     preset = _with_files(preset, given)
-    preset = _with_folders(preset, given)
+    folders = [given.config.parent] if given.config else []
+    return dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))
+
+
+def _fresh(given: argparse.Namespace, recipe: str) -> RecipeArguments:
+    preset = _asked(given, recipe)
     require_files(preset)
     _check_installed(preset)
     engine = "local" if given.engine is None else given.engine
     _check_engine(engine, given.ray_address, preset)
     seed = _seed(given)
-    output = given.output or _free_directory(Path("runs"), f"{_kind(recipe, preset)}-seed{seed}")
-    output = _checked_output(output)
+    output = _checked_output(given.output or _free_directory(Path("runs"), f"{_kind(recipe, preset)}-seed{seed}"))
     _check_writable(output)
     tester = None if given.tester is None else _model_of(given.tester, preset)
     return RecipeArguments(preset, output, seed, False, engine, given.ray_address, tester)
@@ -193,14 +197,9 @@ def _fresh(given: argparse.Namespace, recipe: str) -> RecipeArguments:
 def _planned(given: argparse.Namespace, recipe: str) -> Preset:
     """What would run, wherever it would: a plan may be of another machine, and of files that are not there yet."""
     if given.resume:
-        file = _resumed_file(given)
-        _check_recipe(file, read_record(file), recipe)
-        preset = _with_rounds(read_configuration(file)[0], given)
-        located(preset.algorithm)
+        preset, _ = _resumed_preset(given, recipe)
     else:
-        preset = _with_files(_with_rounds(load_preset(given.preset, given.config), given), given)
-        _check_options(preset.options, recipe)
-        preset = _with_folders(preset, given)  # a module of one's own that is not there is no plan
+        preset = _asked(given, recipe)
         if given.tester is not None and given.tester.exists():
             _model_of(given.tester, preset)
         _seed(given)
@@ -251,18 +250,29 @@ def _checked_output(output: Path | str) -> Path:
 
 
 def _resumed(given: argparse.Namespace, recipe: str) -> RecipeArguments:
-    file = _resumed_file(given)
-    preset, seed = read_configuration(file)
-    record = read_record(file)
-    _check_recipe(file, record, recipe)
-    preset = _with_rounds(preset, given)
-    located(preset.algorithm)
+    preset, seed = _resumed_preset(given, recipe)
     _check_installed(preset)
+    record = read_record(given.resume / CONFIG_FILE)
     engine = str(record.get("engine", "local")) if given.engine is None else given.engine
     _check_engine(engine, given.ray_address, preset)
     tester = record.get("tester")
     model = None if tester is None else _model_of(Path(str(tester)), preset)
     return RecipeArguments(preset, given.resume, seed, True, engine, given.ray_address, model)
+
+
+def _resumed_preset(given: argparse.Namespace, recipe: str) -> tuple[Preset, int]:
+    """The preset of the run that goes on, with what may be changed of it, and its seed."""
+    file = _resumed_file(given)
+    preset, seed = read_configuration(file)
+    known = read_record(file).get("recipe", recipe)  # older runs name none
+    if known != recipe:
+        raise ConfigurationError(
+            f"--resume must be the directory of a run of this recipe, {recipe}, got {file.parent}, a run of {known}; "
+            "resume it with the script of that recipe"
+        )
+    preset = _with_rounds(preset, given)
+    located(preset.algorithm)
+    return preset, seed
 
 
 def _is_finished(arguments: RecipeArguments) -> bool:
@@ -321,16 +331,6 @@ def _is_start(start: object) -> bool:
     if not isinstance(start, dict) or not all(isinstance(start.get(name, {}), dict) for name in names):
         return False
     return all(isinstance(own, dict) for own in start.get("own_code", {}).values())
-
-
-def _check_recipe(file: Path, record: Mapping[str, Any], recipe: str) -> None:
-    """A run belongs to the recipe that its config.yaml names; older runs name none."""
-    known = record.get("recipe", recipe)
-    if known != recipe:
-        raise ConfigurationError(
-            f"--resume must be the directory of a run of this recipe, {recipe}, got {file.parent}, a run of {known}; "
-            "resume it with the script of that recipe"
-        )
 
 
 def _model_of(directory: Path, preset: Preset) -> Path:
@@ -392,12 +392,6 @@ def _check_positions(preset: Preset, model: Path) -> None:
                 f"--model must have {entry} for the {seat}'s prompt and response, {prompt} + "
                 f"{preset.grpo.tokens(seat)} tokens, got {positions} in {config}"
             )
-
-
-def _with_folders(preset: Preset, given: argparse.Namespace) -> Preset:
-    """With the folders in which modules of one's own are looked for. Raises ConfigurationError where one is not."""
-    folders = [given.config.parent] if given.config else []
-    return dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))
 
 
 def _with_rounds(preset: Preset, given: argparse.Namespace) -> Preset:

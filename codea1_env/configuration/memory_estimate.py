@@ -10,7 +10,7 @@ and libraries reserve memory: leave some per cent free. Loads nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codea1_env.configuration.batches import Roles, seat_rows
 from codea1_env.configuration.model_sections import ModelShape, shape_of
@@ -31,35 +31,34 @@ STORED = 2
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes in one place."""
+    """Bytes on one device: on one GPU of a seat, or in one process, where it has none."""
 
     kept: dict[str, int]
     """Parts that are always there."""
+    learning: dict[str, int]
+    """Further parts while it learns."""
+    sampling: dict[str, int]
+    """Further parts while it samples."""
+    loading: dict[str, int] = field(default_factory=dict)
+    """Further parts while a packed run's base is loaded; its adapters come later."""
+    checkpoint: int = 0
+    """Bytes of one checkpoint on disk, of all ranks of a seat."""
+    final: int = 0
+    """Bytes of its trained model on disk."""
 
     def total(self, phase: str) -> int:
         """With the further parts of a phase: loading, sampling or learning."""
         further: dict[str, int] = getattr(self, phase)
         return sum(self.kept.values()) + sum(further.values())
 
-
-@dataclass(frozen=True, slots=True)
-class SeatMemory(Memory):
-    """Bytes on one GPU of a seat (of one process, where it has none)."""
-
-    learning: dict[str, int]
-    """Further parts while it learns."""
-    sampling: dict[str, int]
-    """Further parts while it samples."""
-    room: int
-    """Bytes that sampling leaves for keys and values, if vLLM decides; 0: as many as the rows need."""
-    checkpoint: int
-    """Bytes of one checkpoint on disk, of all ranks."""
-    final: int
-    """Bytes of the trained model on disk."""
-
     @property
     def peak(self) -> int:
-        return max(self.total("learning"), self.total("sampling"))
+        return max(map(self.total, ("loading", "sampling", "learning")))
+
+    @property
+    def need(self) -> int:
+        """Bytes that the device must have for it, with a part left free."""
+        return round(self.peak / (1 - FREE))
 
 
 def longest_prompt(preset: Preset, seat: str) -> int:
@@ -70,7 +69,7 @@ def longest_prompt(preset: Preset, seat: str) -> int:
     return int(max(asked) if all(asked) else preset.model.context - preset.grpo.tokens(seat))
 
 
-def seat_memory(preset: Preset, seat: str) -> SeatMemory:
+def seat_memory(preset: Preset, seat: str) -> Memory:
     """The memory of a seat, coder or tester. Raises ConfigurationError for a model whose sizes are not known."""
     shape, placed = shape_of(preset.model), preset.placement.of(seat)
     sharing = placed.ranks if placed.strategy != "ddp" else 1
@@ -95,9 +94,9 @@ def seat_memory(preset: Preset, seat: str) -> SeatMemory:
         "gathered weights": gathered,
         **_activations(preset, seat, shape, narrow),
     }
-    sampling, room = _sampling(preset, seat, shape, narrow, gathered)
+    sampling = _sampling(preset, seat, shape, narrow, gathered)
     final = total * (narrow if preset.lora.rank else 4)
-    return SeatMemory(kept, learning, sampling, room, checkpoint=(4 + 8) * trained, final=final)
+    return Memory(kept, learning, sampling, checkpoint=(4 + 8) * trained, final=final)
 
 
 def _gathered(shape: ModelShape, sharing: int, narrow: int, is_frozen: bool) -> int:
@@ -124,37 +123,22 @@ def _activations(preset: Preset, seat: str, shape: ModelShape, narrow: int) -> d
     return {"activations": blocks, "logits": logits}
 
 
-def _sampling(preset: Preset, seat: str, shape: ModelShape, narrow: int, gathered: int) -> tuple[dict[str, int], int]:
-    """What sampling holds, and how much of it vLLM has for keys and values."""
+def _sampling(preset: Preset, seat: str, shape: ModelShape, narrow: int, gathered: int) -> dict[str, int]:
+    """What sampling holds: `vLLM cache` where vLLM decides how much there is for keys and values."""
     placed, rows = preset.placement.of(seat), seat_rows(preset, seat)
     if placed.vllm == "server":
-        return {"gathered weights": gathered}, 0
+        return {"gathered weights": gathered}
     if placed.vllm == "colocate":
         own = 2 * shape.parameters // placed.tensor_parallel
         budget = int(placed.vllm_memory * preset.memory.gpu_gib * (1 << 30))
-        return {"vLLM weights": own, "vLLM cache": max(budget - own, 0)}, max(budget - own, 0)
+        return {"vLLM weights": own, "vLLM cache": max(budget - own, 0)}
     tokens = rows.sampled // rows.ranks * (longest_prompt(preset, seat) + preset.grpo.tokens(seat))
-    return {"gathered weights": gathered, "cache": tokens * shape.cached_bytes(narrow)}, 0
+    return {"gathered weights": gathered, "cache": tokens * shape.cached_bytes(narrow)}
 
 
-@dataclass(frozen=True, slots=True)
-class PackedMemory(Memory):
-    """Bytes on one device, of a run with `trainer: packed`."""
-
-    loading: dict[str, int]
-    """Further parts while the base is loaded; its adapters come later."""
-    sampling: dict[str, int]
-    learning: dict[str, int]
-
-    @property
-    def need(self) -> int:
-        """Bytes that the device must have for it."""
-        return round(max(self.total(phase) for phase in ("loading", "sampling", "learning")) / (1 - FREE))
-
-
-def packed_memory(preset: Preset, device: str, roles: Roles) -> PackedMemory:
-    """`device`: cpu, which computes in float32 here, or cuda, in what the preset says. Raises ConfigurationError for a
-    model whose sizes are not known."""
+def packed_memory(preset: Preset, device: str, roles: Roles) -> Memory:
+    """Of a run with `trainer: packed`. `device`: cpu, which computes in float32 here, or cuda, in what the preset says.
+    Raises ConfigurationError for a model whose sizes are not known."""
     seats = roles.seats
     shape, trained = shape_of(preset.model), shape_of(preset.model).adapter_parameters(preset.lora)
     narrow = 2 if device == "cuda" and preset.memory.bfloat16 else 4
@@ -182,7 +166,7 @@ def packed_memory(preset: Preset, device: str, roles: Roles) -> PackedMemory:
         + (shape.layers * shape.heads * tokens**2 * 4 if device == "cuda" else 0),
         "logits": CHUNK[device] * shape.vocabulary * (12 if narrow == 4 else 16),
     }
-    return PackedMemory(kept, loading, sampling, learning)
+    return Memory(kept, learning, sampling, loading)
 
 
 def base_bytes(shape: ModelShape, device: str, narrow: int) -> int:

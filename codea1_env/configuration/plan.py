@@ -14,7 +14,6 @@ from codea1_env.configuration.batches import CODE_A1, Roles, SeatRows, roles_of,
 from codea1_env.configuration.memory_estimate import (
     FREE,
     Memory,
-    SeatMemory,
     cached_rows,
     longest_prompt,
     pack_tokens,
@@ -40,25 +39,23 @@ def plan_of(preset: Preset, recipe: str = CODE_A1) -> str:
     roles = roles_of(recipe)
     rows = rows_of(preset, roles)
     parts = [_header(preset, roles)]
+    if rows:
+        _require_whole_groups(rows)
+        parts += [_rows(preset, roles, rows), _tokens(preset, rows)]
     if rows and preset.trainer == "packed":
-        _require_whole_groups(rows)
         trained = shape_of(preset.model).adapter_parameters(preset.lora)
-        parts += [
-            _packed_rows(preset, roles, rows), _tokens(preset, rows), _packed_memory(preset, roles),
-            _disk(preset, dict.fromkeys(roles.learns, (12 * trained, 4 * trained)), "adapter"),
-        ]  # fmt: skip
+        files = dict.fromkeys(roles.learns, (12 * trained, 4 * trained))
+        parts += [_packed_memory(preset, roles), _disk(preset, files, "adapter")]
     elif rows:
-        _require_whole_groups(rows)
         memory = {seat: _memory_of(preset, seat, roles) for seat in rows}
         for seat in rows:
             _require_room(preset, seat, memory[seat])
         files = {seat: (memory[seat].checkpoint, memory[seat].final) for seat in roles.learns}
-        parts += [_rows(preset, roles, rows), _tokens(preset, rows), _memory(preset, memory)]
-        parts += [_disk(preset, files, "model"), _places(preset, roles)]
+        parts += [_memory(preset, memory), _disk(preset, files, "model"), _places(preset, roles)]
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _memory_of(preset: Preset, seat: str, roles: Roles) -> SeatMemory:
+def _memory_of(preset: Preset, seat: str, roles: Roles) -> Memory:
     """What a seat that does not learn holds is weights and what sampling takes."""
     memory = seat_memory(preset, seat)
     if seat in roles.learns:
@@ -80,18 +77,21 @@ def _require_whole_groups(rows: Mapping[str, SeatRows]) -> None:
                 )
 
 
-def _require_room(preset: Preset, seat: str, memory: SeatMemory) -> None:
+def _require_room(preset: Preset, seat: str, memory: Memory) -> None:
     placed = preset.placement.of(seat)
     if not placed.gpus_per_node:
         return
     room = int(preset.memory.gpu_gib * GIB)
     if placed.vllm == "colocate":
         tokens = longest_prompt(preset, seat) + preset.grpo.tokens(seat)
-        need = tokens * shape_of(preset.model).cached_bytes(2) // placed.tensor_parallel
-        if memory.room < need:
+        need, cache = (
+            tokens * shape_of(preset.model).cached_bytes(2) // placed.tensor_parallel,
+            memory.sampling["vLLM cache"],
+        )
+        if cache < need:
             raise ConfigurationError(
                 f"vLLM of the {seat} must have room for one row of {tokens} tokens, {_gib(need)} GiB beside its "
-                f"weights of {_gib(memory.sampling['vLLM weights'])}, got {_gib(memory.room)}; raise "
+                f"weights of {_gib(memory.sampling['vLLM weights'])}, got {_gib(cache)}; raise "
                 f"placement.{seat}.vllm_memory ({placed.vllm_memory}) or tensor_parallel ({placed.tensor_parallel})"
             )
     if memory.peak > room:
@@ -136,30 +136,25 @@ def _header(preset: Preset, roles: Roles) -> list[str]:
 
 
 def _rows(preset: Preset, roles: Roles, rows: Mapping[str, SeatRows]) -> list[str]:
-    programs = preset.round.questions * preset.round.programs
-    replays = programs * preset.reward.replay_limit if roles.has_book else 0
-    updates = preset.round.updates
-    steps = f"; {updates} step{'s' if updates > 1 else ''} per learning model"
-    return [
-        _title("rows a round", *rows),
-        _line("sampled", (each.sampled for each in rows.values())),
-        _line("learnt from", (each.learnt for each in rows.values())),
-        _line("rows a step", (each.learnt // each.updates for each in rows.values())),
-        _line("= ranks", (each.ranks for each in rows.values())),
-        _line("* passes", (each.accumulation for each in rows.values())),
-        _line("* rows a pass", (each.per_device for each in rows.values())),
-        *_game(preset, roles, steps, f", and {replays:,} replays" if replays else ""),
-    ]
-
-
-def _packed_rows(preset: Preset, roles: Roles, rows: Mapping[str, SeatRows]) -> list[str]:
     lines = [
         _title("rows a round", *rows),
         _line("sampled", (each.sampled for each in rows.values())),
         _line("learnt from", (each.learnt for each in rows.values())),
         _line("rows a step", (each.learnt // each.updates for each in rows.values())),
-        *([] if "player" in rows else [_line("in groups of", (each.group for each in rows.values()))]),
     ]
+    if preset.trainer == "trl":
+        replays = preset.round.questions * preset.round.programs * preset.reward.replay_limit if roles.has_book else 0
+        updates = preset.round.updates
+        steps = f"; {updates} step{'s' if updates > 1 else ''} per learning model"
+        return [
+            *lines,
+            _line("= ranks", (each.ranks for each in rows.values())),
+            _line("* passes", (each.accumulation for each in rows.values())),
+            _line("* rows a pass", (each.per_device for each in rows.values())),
+            *_game(preset, roles, steps, f", and {replays:,} replays" if replays else ""),
+        ]
+    if "player" not in rows:
+        lines.append(_line("in groups of", (each.group for each in rows.values())))
     for device, name in DEVICES.items():
         lines.append(_line(f"sampled at a time, {name}", (cached_rows(preset, seat, device) for seat in rows)))
         lines.append(_line(f"tokens of a pass, {name}", (pack_tokens(preset, seat, device) for seat in rows)))
@@ -216,7 +211,7 @@ def _tokens(preset: Preset, rows: Mapping[str, SeatRows]) -> list[str]:
     ]
 
 
-def _memory(preset: Preset, memory: Mapping[str, SeatMemory]) -> list[str]:
+def _memory(preset: Preset, memory: Mapping[str, Memory]) -> list[str]:
     """GiB on one GPU, part by part; while it learns and while it samples."""
     place = "GPU" if any(preset.placement.of(seat).gpus_per_node for seat in memory) else "process"
     lines = [_title(f"GiB on one {place}, about", *memory)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -31,13 +31,20 @@ _log = logging.getLogger(__name__)
 
 
 _Check = Callable[[Iterable[Problem]], Iterator[Usability]]
-ANYTHING = "a question"
-SCRIPT_OR_GOLDEN = "a test script or golden tests"
 _WORKERS = 2
 _SHOWN = 5
 """Problems that cannot be judged whose reasons are logged."""
-ORACLE_NEEDS = {"reference": "a reference solution", "golden": "golden tests"}
-"""What an oracle needs of a problem; the others go by the solutions themselves."""
+_SCRIPT_OR_GOLDEN = "a test script or golden tests"
+_NEEDS: Mapping[str, Callable[[Problem], bool]] = {
+    "a question": lambda problem: True,
+    "a reference solution": lambda problem: problem.reference_solution is not None,
+    "golden tests": lambda problem: bool(problem.golden_tests),
+    "hidden tests": lambda problem: bool(problem.hidden_tests),
+    _SCRIPT_OR_GOLDEN: lambda problem: bool(problem.test_script or problem.golden_tests),
+}
+"""What may be needed of a problem."""
+_ORACLE_NEEDS = {"reference": "a reference solution", "golden": "golden tests"}
+"""What an oracle needs; the others go by the solutions themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +77,13 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
             draw("held_out", chosen.held_out, chosen.held_out_seed),
         )
     needs_golden = golden_tests or preset.reward.runs_golden
-    need = "golden tests" if needs_golden else ORACLE_NEEDS.get(preset.reward.oracle, ANYTHING)
+    need = "golden tests" if needs_golden else _ORACLE_NEEDS.get(preset.reward.oracle, "a question")
     oracle: OracleMode = "golden" if golden_tests else preset.reward.oracle
     with open_sandbox(workers=_WORKERS) as sandbox:
         reward = preset.reward
         check = partial(check_problems, sandbox=sandbox, time_limit=reward.time_limit, memory_mb=reward.memory_mb)
         if reward.allow_unsealed:
-            need = SCRIPT_OR_GOLDEN
+            need = _SCRIPT_OR_GOLDEN
         if not chosen.held_out_file:
             return _split(chosen, need, preset.round.questions, check, oracle)
         train = _usable(chosen.file, "file", need, chosen.limit, preset.round.questions, check, oracle)
@@ -170,7 +177,7 @@ def _usable(
         nonlocal seen, lacking
         for problem in iter_problems(path):
             seen += 1
-            if _has(problem, need):
+            if _NEEDS[need](problem):
                 yield problem
             else:
                 lacking += 1
@@ -180,7 +187,8 @@ def _usable(
             if checked.left_out:
                 unread.append(checked)
             serves = checked.serves(oracle) if oracle else checked.is_usable
-            if _has(checked.problem, need) and (serves or _is_by_script(checked.problem, need)):
+            is_by_script = need == _SCRIPT_OR_GOLDEN and bool(checked.problem.test_script)
+            if _NEEDS[need](checked.problem) and (serves or is_by_script):
                 yield checked.problem
             else:
                 refused.append(checked)
@@ -203,17 +211,3 @@ def _usable(
             f"{len(usable)} of {seen} in {path}; `codea1 data check` says why"
         )
     return usable
-
-
-def _has(problem: Problem, need: str) -> bool:
-    if need == ANYTHING:
-        return True
-    if need == "a reference solution":
-        return problem.reference_solution is not None
-    if _is_by_script(problem, need):
-        return True
-    return bool(problem.hidden_tests if need == "hidden tests" else problem.golden_tests)
-
-
-def _is_by_script(problem: Problem, need: str) -> bool:
-    return need == SCRIPT_OR_GOLDEN and bool(problem.test_script)

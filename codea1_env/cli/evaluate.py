@@ -16,18 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.checks import json_object
+from codea1_env.cli import players
 from codea1_env.cli.common import DONE, FAILED, add_sandbox, require_at_least_one, require_file, say, say_going_on
-from codea1_env.cli.players import (
-    HELP,
-    SEARCH,
-    add_models,
-    as_coder,
-    as_tester,
-    prompts_of,
-    require_player,
-    sampling_of,
-    traffic_of,
-)
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.disagreement import as_rows
 from codea1_env.evaluation.evaluate import PAPER_SAMPLES, PAPER_SAMPLING, EvaluationPlan, evaluate, journal_header
@@ -60,7 +50,8 @@ DESCRIPTION = (
 )
 EXAMPLES = f"""\
 players:
-{HELP}  testers   search (inputs that kill mutants of the program that it is shown; states what that program returns)
+{players.HELP}  testers   search (inputs that kill mutants of the program that it is shown; states what that \
+program returns)
 
 examples:
   codea1 eval --player hf:Qwen/Qwen2.5-Coder-1.5B-Instruct --problems humanevalplus --problems mbppplus -o eval-1.5b
@@ -122,17 +113,17 @@ def add_eval(parser: argparse.ArgumentParser) -> None:
                         "loses at most these (default: 8)")  # fmt: skip
     add_sandbox(parser)
     parser.add_argument("--json", action="store_true", help="print results.json instead of the table")
-    add_models(parser, PAPER_SAMPLING)
+    players.add_models(parser, PAPER_SAMPLING)
 
 
 def _eval(options: argparse.Namespace) -> int:
     plan = _plan(options)
     named = _named(options.problems)
-    require_player(options.player, options.seat, runs_programs=True)
+    players.require_player(options.player, options.seat, runs_programs=True)
     against = _against(options)
     if options.select_by is not None:
-        require_player(options.select_by, "tester")
-    prompts = prompts_of(options, [options.player, *filter(None, [options.select_by])])
+        players.require_player(options.select_by, "tester")
+    prompts = players.prompts_of(options, [options.player, *filter(None, [options.select_by])])
     try:
         options.output.mkdir(parents=True, exist_ok=True)
         lock = RunLock(options.output, alone=True)
@@ -188,8 +179,8 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
         require_file("--subset", Path(options.subset))
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
-    sampling = sampling_of(options)
-    traffic_of(options)
+    sampling = players.sampling_of(options)
+    players.traffic_of(options)
     if options.trim and options.seat != "coder":
         raise ConfigurationError(f"--trim must come with --seat coder, got --seat {options.seat}")
     plan = EvaluationPlan(
@@ -238,9 +229,9 @@ def _measured(
 ) -> dict[str, Any]:
     """The report of all sets; what the directory's journal has is not asked again."""
     if options.seat == "coder":
-        player = as_coder(options.player, options)
+        player = players.as_coder(options.player, options)
     else:
-        player = as_tester(options.player, options, _tester_prompt(options, prompts), sandbox)
+        player = players.as_tester(options.player, options, _tester_prompt(options, prompts), sandbox)
     tester = _selector(options, player)
     header = journal_header(player, sets, plan, prompts, tester, against)
     with EvaluationJournal(options.output / "journal.jsonl", header) as journal:
@@ -266,7 +257,7 @@ def _selector(options: argparse.Namespace, coder: Player) -> Player | None:
     if options.select_by is None:
         return None
     is_same = ":" in options.select_by and options.select_by == options.player
-    return coder if is_same else as_tester(options.select_by, options)
+    return coder if is_same else players.as_tester(options.select_by, options)
 
 
 def _tester_prompt(options: argparse.Namespace, prompts: Prompts) -> Prompt:
@@ -290,8 +281,8 @@ def _against(options: argparse.Namespace) -> dict[str, list[str]] | None:
         return None
     if options.seat != "tester":
         raise ConfigurationError(f"--against must come with --seat tester, got --seat {options.seat}")
-    if options.player == SEARCH and options.access != "white-box":
-        raise ConfigurationError(f"--player {SEARCH} must see the programs, got --access {options.access}")
+    if options.player == players.SEARCH and options.access != "white-box":
+        raise ConfigurationError(f"--player {players.SEARCH} must see the programs, got --access {options.access}")
     require_file("--against", options.against)
     return read_programs(options.against)
 

@@ -10,16 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from codea1_env.cli.common import (
-    add_actions,
-    add_command,
-    add_sandbox,
-    claim,
-    require_at_least_one,
-    require_file,
-    require_place,
-    say,
-)
+from codea1_env.cli import common
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems import bundled_problems
 from codea1_env.problems.jsonl import iter_problems
@@ -38,8 +29,8 @@ If there is no pool at all, nothing is written.
 
 
 def add_pools(parser: Parser) -> None:
-    actions = add_actions(parser)
-    build = add_command(
+    actions = common.add_actions(parser)
+    build = common.add_command(
         actions,
         "build",
         summary="from problems: references and mutants, golden and perturbed tests",
@@ -50,7 +41,7 @@ def add_pools(parser: Parser) -> None:
     build.add_argument("--tests", metavar="N", type=int, default=16, help="most tests in a pool, >= 1 (default: 16)")
     build.add_argument("--seed", type=int, default=0, help="seed of the perturbations and of the order (default: 0)")
     build.set_defaults(run=_build)
-    recorded = add_command(
+    recorded = common.add_command(
         actions,
         "from-recorded",
         summary="from recorded outputs, the input of `codea1 score`",
@@ -66,7 +57,7 @@ def add_pools(parser: Parser) -> None:
     recorded.set_defaults(run=_from_recorded)
     for action in (build, recorded):
         action.add_argument("-o", "--output", metavar="OUT.jsonl", type=Path, required=True, help="the file to write")
-        add_sandbox(action)
+        common.add_sandbox(action)
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -74,7 +65,7 @@ def _build(options: argparse.Namespace) -> int:
 
     _check(options)
     problems = bundled_problems() if options.input is None else iter_problems(options.input)
-    with claim(("--output", options.output)), open_sandbox(options.sandbox, options.workers) as sandbox:
+    with common.claim(("--output", options.output)), open_sandbox(options.sandbox, options.workers) as sandbox:
         return _write(options.output, pools_of_problems(problems, sandbox, options.tests, options.seed))
 
 
@@ -83,7 +74,7 @@ def _from_recorded(options: argparse.Namespace) -> int:
 
     _check(options)
     with (
-        claim(("--output", options.output)),
+        common.claim(("--output", options.output)),
         open_sandbox(options.sandbox, options.workers) as sandbox,
         options.input.open("rb") as lines,
     ):
@@ -125,12 +116,12 @@ def _write(path: Path, results: Iterable[object]) -> int:
         raise ConfigurationError("the input must have a question to make a pool of, got none")
     shown = ", ".join(f"{count} {name}" for name, count in counts.items())
     written = f"wrote {path}" if first is not None else f"wrote nothing to {path}"
-    say(f"{written}: {shown}; {time.monotonic() - began:.1f} s")
+    common.say(f"{written}: {shown}; {time.monotonic() - began:.1f} s")
     return 1 if counts["failed"] else 0
 
 
 def _check(options: argparse.Namespace) -> None:
-    require_at_least_one(options, "workers")
+    common.require_at_least_one(options, "workers")
     if options.input is not None:
-        require_file("the input", options.input)
-    require_place("--output", options.output, options.input)
+        common.require_file("the input", options.input)
+    common.require_place("--output", options.output, options.input)

@@ -10,16 +10,8 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from codea1_env.arena.bouts import asks_all
+from codea1_env.configuration import memory_estimate
 from codea1_env.configuration.batches import CODE_A1, Roles, SeatRows, roles_of, rows_of, seat_rows
-from codea1_env.configuration.memory_estimate import (
-    FREE,
-    Memory,
-    cached_rows,
-    longest_prompt,
-    pack_tokens,
-    packed_memory,
-    seat_memory,
-)
 from codea1_env.configuration.model_sections import PretrainedModel, shape_of
 from codea1_env.configuration.placement import SeatPlacement
 from codea1_env.configuration.presets import Preset
@@ -55,9 +47,9 @@ def plan_of(preset: Preset, recipe: str = CODE_A1) -> str:
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def _memory_of(preset: Preset, seat: str, roles: Roles) -> Memory:
+def _memory_of(preset: Preset, seat: str, roles: Roles) -> memory_estimate.Memory:
     """What a seat that does not learn holds is weights and what sampling takes."""
-    memory = seat_memory(preset, seat)
+    memory = memory_estimate.seat_memory(preset, seat)
     if seat in roles.learns:
         return memory
     kept = memory.kept | {"optimizer": 0, "reference": 0}
@@ -77,13 +69,13 @@ def _require_whole_groups(rows: Mapping[str, SeatRows]) -> None:
                 )
 
 
-def _require_room(preset: Preset, seat: str, memory: Memory) -> None:
+def _require_room(preset: Preset, seat: str, memory: memory_estimate.Memory) -> None:
     placed = preset.placement.of(seat)
     if not placed.gpus_per_node:
         return
     room = int(preset.memory.gpu_gib * GIB)
     if placed.vllm == "colocate":
-        tokens = longest_prompt(preset, seat) + preset.grpo.tokens(seat)
+        tokens = memory_estimate.longest_prompt(preset, seat) + preset.grpo.tokens(seat)
         need, cache = (
             tokens * shape_of(preset.model).cached_bytes(2) // placed.tensor_parallel,
             memory.sampling["vLLM cache"],
@@ -156,8 +148,12 @@ def _rows(preset: Preset, roles: Roles, rows: Mapping[str, SeatRows]) -> list[st
     if "player" not in rows:
         lines.append(_line("in groups of", (each.group for each in rows.values())))
     for device, name in DEVICES.items():
-        lines.append(_line(f"sampled at a time, {name}", (cached_rows(preset, seat, device) for seat in rows)))
-        lines.append(_line(f"tokens of a pass, {name}", (pack_tokens(preset, seat, device) for seat in rows)))
+        lines.append(
+            _line(f"sampled at a time, {name}", (memory_estimate.cached_rows(preset, seat, device) for seat in rows))
+        )
+        lines.append(
+            _line(f"tokens of a pass, {name}", (memory_estimate.pack_tokens(preset, seat, device) for seat in rows))
+        )
     return [*lines, *_game(preset, roles)]
 
 
@@ -181,7 +177,7 @@ def _game(preset: Preset, roles: Roles, steps: str = "", replays: str = "") -> l
 
 def _packed_memory(preset: Preset, roles: Roles) -> list[str]:
     """GiB of the process or of its GPU, part by part, in its three phases."""
-    memories = {device: packed_memory(preset, device, roles) for device in DEVICES}
+    memories = {device: memory_estimate.packed_memory(preset, device, roles) for device in DEVICES}
     number = "bfloat16" if preset.memory.bfloat16 else "float32"
     lines = [_title("GiB, all on one base, about", f"{DEVICES['cpu']}, float32", f"{DEVICES['cuda']}, {number}")]
     lines += _by_phase([*memories.values()], loading="it loads", sampling="it samples", learning="it learns")
@@ -189,14 +185,14 @@ def _packed_memory(preset: Preset, roles: Roles) -> list[str]:
     fits = ", ".join(f"{size} GiB {'is enough' if size * GIB >= need else 'is too small'}" for size in GPU_SIZES)
     return [
         *lines,
-        f"with {FREE:.0%} left free, a machine without a GPU must have {_gib(memories['cpu'].need)} GiB; in bfloat16, "
-        "if the processor has it, weights and activations take half",
+        f"with {memory_estimate.FREE:.0%} left free, a machine without a GPU must have "
+        f"{_gib(memories['cpu'].need)} GiB; in bfloat16, if the processor has it, weights and activations take half",
         f"one GPU must have {_gib(need)} GiB: {fits}",
     ]
 
 
 def _tokens(preset: Preset, rows: Mapping[str, SeatRows]) -> list[str]:
-    prompts = {seat: longest_prompt(preset, seat) for seat in rows}
+    prompts = {seat: memory_estimate.longest_prompt(preset, seat) for seat in rows}
     responses = {seat: preset.grpo.tokens(seat) for seat in rows}
 
     def total(seat: str, count: int) -> int:
@@ -211,7 +207,7 @@ def _tokens(preset: Preset, rows: Mapping[str, SeatRows]) -> list[str]:
     ]
 
 
-def _memory(preset: Preset, memory: Mapping[str, Memory]) -> list[str]:
+def _memory(preset: Preset, memory: Mapping[str, memory_estimate.Memory]) -> list[str]:
     """GiB on one GPU, part by part; while it learns and while it samples."""
     place = "GPU" if any(preset.placement.of(seat).gpus_per_node for seat in memory) else "process"
     lines = [_title(f"GiB on one {place}, about", *memory)]
@@ -222,7 +218,7 @@ def _memory(preset: Preset, memory: Mapping[str, Memory]) -> list[str]:
     return lines
 
 
-def _by_phase(memories: Sequence[Memory], **phases: str) -> Iterator[str]:
+def _by_phase(memories: Sequence[memory_estimate.Memory], **phases: str) -> Iterator[str]:
     """What is always there, then for each phase what comes to it, and the sum. A column each."""
     for part in dict.fromkeys(part for memory in memories for part in memory.kept):
         yield _sizes(part, (memory.kept.get(part, 0) for memory in memories))

@@ -14,29 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codea1_env.checks import require_choice
-from codea1_env.reading import grammar
-from codea1_env.reading.answers import (
-    TrimmedAnswer,
-    behind_thought,
-    blocks_of,
-    fenced_ranges,
-    is_script,
-    thinks_still,
-    trimmed,
-)
+from codea1_env.reading import answers, grammar, parsing
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_items, asserts_of_texts
-from codea1_env.reading.parsing import (
-    MAX_CHARACTERS,
-    SourceText,
-    Unparsable,
-    end_line,
-    fragments,
-    names_in,
-    parse,
-    unindented,
-)
 from codea1_env.reading.programs.reach import joined
 from codea1_env.reading.programs.trimming import trimmed_program
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
@@ -109,16 +90,16 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
 
 
 def _strict_program(response: str, entry_point: str) -> str:
-    answer = TrimmedAnswer.of(response)
+    answer = answers.TrimmedAnswer.of(response)
     text = answer.text
     defines = _definition_of(entry_point.partition("()")[0])  # the class, where it is `Solution().f`
     if answer.ranges:
         return _program_of(answer, defines, entry_point)
     try:
-        parse(text)
-    except Unparsable:
+        parsing.parse(text)
+    except parsing.Unparsable:
         is_defined = defines.search(text) or has_solution_class(text)
-        kept = "".join(_definitions(text)) if len(text) <= MAX_CHARACTERS and is_defined else ""
+        kept = "".join(_definitions(text)) if len(text) <= parsing.MAX_CHARACTERS and is_defined else ""
         return kept if defines.search(kept) or has_solution_class(kept) else text
     return text
 
@@ -134,9 +115,9 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     require_choice("fidelity", fidelity, ("strict", "wide", "paper"))
     if fidelity == "paper":
         return released_suite(response, entry_point)
-    answer = TrimmedAnswer.of(response)
+    answer = answers.TrimmedAnswer.of(response)
     ranges = answer.suite_ranges()
-    code = asserts_of_texts("\n".join(map(trimmed, answer.blocks())) if ranges else answer.text)
+    code = asserts_of_texts("\n".join(map(answers.trimmed, answer.blocks())) if ranges else answer.text)
     reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
     reader.read(as_far_as_read(code, reader.unread))
     inside = sum(len(_ASSERT_LINE.findall(answer.text, start, end)) for start, end, _ in ranges)
@@ -147,15 +128,15 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
 def asserts_in(response: str) -> int:
     """Asserts at the top level of what `read_suite` reads. Of fenced blocks, where they parse together, else 0: as long
     as they go on to parse, nothing that follows changes the first of them. Of a bare response, those that parse."""
-    text = behind_thought(response)
-    blocks = blocks_of(text, fenced_ranges(text))
-    code = "\n".join(map(unindented, blocks)) if blocks else text
-    if "assert" not in code or thinks_still(response):
+    text = answers.behind_thought(response)
+    blocks = answers.blocks_of(text, answers.fenced_ranges(text))
+    code = "\n".join(map(parsing.unindented, blocks)) if blocks else text
+    if "assert" not in code or answers.thinks_still(response):
         return 0
     try:
-        statements = parse(code).body
-    except Unparsable:
-        pieces = [] if blocks else fragments(code, lambda piece: "assert" in piece)
+        statements = parsing.parse(code).body
+    except parsing.Unparsable:
+        pieces = [] if blocks else parsing.fragments(code, lambda piece: "assert" in piece)
         statements = [statement for piece in pieces if piece.module is not None for statement in piece.module.body]
     return sum(isinstance(statement, ast.Assert) for statement in statements)
 
@@ -181,18 +162,18 @@ def nonprintable_share(response: str, fidelity: Fidelity = "strict") -> float:
     return sum(unicodedata.category(character) != "Zs" for character in unprintable) / len(response)
 
 
-def _program_of(answer: TrimmedAnswer, defines: re.Pattern[str], entry_point: str) -> str:
+def _program_of(answer: answers.TrimmedAnswer, defines: re.Pattern[str], entry_point: str) -> str:
     """The block of an answer that is its program, with what it needs of those before it."""
     written = answer.blocks()
     places = [place for place, block in enumerate(written) if block.strip()]
-    blocks = {place: trimmed(written[place]) for place in places}
+    blocks = {place: answers.trimmed(written[place]) for place in places}
     fitting = [place for place in places if defines.search(written[place])]
     fitting = fitting or [place for place in places if defines.search(blocks[place])]
     fitting = fitting or [place for place in places if _has_method(blocks[place], entry_point)]
     fitting = fitting or [place for place in places if has_solution_class(blocks[place])]  # may be an attribute
     if not fitting and len(places) > 1:
         fitting = [place for place in places if answer.is_python(place)]
-        fitting = fitting or [place for place in places if is_script(blocks[place])]
+        fitting = fitting or [place for place in places if answers.is_script(blocks[place])]
     chosen = (fitting or places or [-1])[-1]
     before = [blocks[place] for place in places if place < chosen]
     return joined(before, blocks[chosen]) if before else blocks.get(chosen, "")
@@ -214,7 +195,7 @@ def _has_method(code: str, entry_point: str) -> bool:
 
 def _definitions(text: str) -> Iterator[str]:
     """The top-level imports, definitions, assignments and blocks of a text with prose in it."""
-    for fragment in fragments(text, lambda piece: _SEEMS_DEFINITION.match(piece) is not None):
+    for fragment in parsing.fragments(text, lambda piece: _SEEMS_DEFINITION.match(piece) is not None):
         if fragment.module is not None and all(_is_definition(statement) for statement in fragment.module.body):
             yield fragment.text
 
@@ -238,8 +219,8 @@ class _SuiteReader:
         """Take every statement, or what parses, as far as the budget goes."""
         try:
             try:
-                module = parse(code)
-            except Unparsable:
+                module = parsing.parse(code)
+            except parsing.Unparsable:
                 self._recover(code)
             else:
                 self._take(module, code)
@@ -248,11 +229,11 @@ class _SuiteReader:
 
     def _take(self, module: ast.Module, code: str) -> None:
         """Take every statement of code that parses."""
-        source = SourceText(code)
+        source = parsing.SourceText(code)
         previous_end = 0  # line numbers begin with 1
         body = module.body
         for index, statement in enumerate(body):
-            end = end_line(statement)
+            end = parsing.end_line(statement)
             if isinstance(statement, ast.Assert):
                 shares_line = statement.lineno == previous_end or (
                     index + 1 < len(body) and body[index + 1].lineno == end
@@ -269,7 +250,7 @@ class _SuiteReader:
             may_matter = "assert" in piece or _SEEMS_ASSIGNMENT.match(piece) or piece.startswith(("import ", "from "))
             return bool(may_matter) or self._names.occurs_in(piece)  # parsing prose costs time and only counts it
 
-        for fragment in fragments(asserts_of_items(code), is_wanted):
+        for fragment in parsing.fragments(asserts_of_items(code), is_wanted):
             if fragment.module is not None:
                 self._take(fragment.module, fragment.text)
                 continue
@@ -322,7 +303,7 @@ def _kind(statement: ast.stmt) -> Ignored:
         return Ignored.FUNCTION
     if isinstance(statement, ast.ClassDef):
         return Ignored.CLASS
-    if isinstance(statement, ast.If) and "__name__" in names_in(statement.test):
+    if isinstance(statement, ast.If) and "__name__" in parsing.names_in(statement.test):
         return Ignored.MAIN_BLOCK
     if hasattr(statement, "body") or hasattr(statement, "cases"):
         return Ignored.BLOCK

@@ -11,18 +11,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from codea1_env.cli.common import (
-    DONE,
-    FAILED,
-    Commands,
-    add_command,
-    add_sandbox,
-    claim,
-    require_at_least_one,
-    require_file,
-    require_place,
-    say,
-)
+from codea1_env.cli import common
 from codea1_env.cli.players import HELP, add_models, as_coder, prompts_of, require_player, sampling_of, traffic_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
@@ -47,8 +36,8 @@ order of the file. The command prints its digest.
 """
 
 
-def add_choose(actions: Commands) -> None:
-    choose = add_command(
+def add_choose(actions: common.Commands) -> None:
+    choose = common.add_command(
         actions,
         "choose",
         summary="the questions that a model solves sometimes, as a problem file",
@@ -67,28 +56,28 @@ def add_choose(actions: Commands) -> None:
     choose.add_argument("--seed", type=int, default=0, help="seed of the answers (default: 0)")
     choose.add_argument("--batch", metavar="N", type=int, default=8, help="questions at a time, >= 1; an interruption "
                         "loses at most these (default: 8)")  # fmt: skip
-    add_sandbox(choose)
+    common.add_sandbox(choose)
     choose.set_defaults(run=_choose, suite_size=1, stop_at_tests=False)
     add_models(choose, Sampling(), suites=False)
 
 
 def _choose(options: argparse.Namespace) -> int:
-    require_at_least_one(options, "workers", "batch", "limit", samples="n")
+    common.require_at_least_one(options, "workers", "batch", "limit", samples="n")
     low, high = options.between
     if not 0 <= low <= high <= 1:
         raise ConfigurationError(f"--between must be two numbers in [0, 1], the lower one first, got {low:g} {high:g}")
     plan = EvaluationPlan("coder", options.samples, 1, sampling_of(options), options.seed)
     traffic_of(options)
     journal = options.output.with_name(f"{options.output.name}.journal.jsonl")
-    require_file("FILE.jsonl", options.file)
-    require_place("--output", options.output, options.file)
-    require_place("the journal of --output", journal, options.file)
+    common.require_file("FILE.jsonl", options.file)
+    common.require_place("--output", options.output, options.file)
+    common.require_place("the journal of --output", journal, options.file)
     require_player(options.player, "coder")
     prompts = prompts_of(options, [options.player])
     problems = read_problems(options.file)[: options.limit]
     player, sets = as_coder(options.player, options), {_SET: problems}
     with (
-        claim(("--output", options.output), ("the journal of --output", journal)),
+        common.claim(("--output", options.output), ("the journal of --output", journal)),
         open_sandbox(options.sandbox, options.workers) as sandbox,
         Progress(sys.stderr, "questions", len(problems)) as progress,
         EvaluationJournal(journal, journal_header(player, sets, plan, prompts)) as answered,
@@ -115,9 +104,9 @@ def _choose(options: argparse.Namespace) -> int:
         if failed:
             counted += f"; the sandbox failed on {failed}, which the same command tries again"
         if not chosen:
-            say(f"{counted}: nothing is written; choose other bounds")
-            return FAILED
+            common.say(f"{counted}: nothing is written; choose other bounds")
+            return common.FAILED
         write_problems(options.output, chosen)
-    say(f"wrote {options.output}: {counted}")
+    common.say(f"wrote {options.output}: {counted}")
     print(f"sha256 {hashlib.sha256(options.output.read_bytes()).hexdigest()}")
-    return FAILED if failed else DONE
+    return common.FAILED if failed else common.DONE

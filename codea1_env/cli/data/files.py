@@ -12,19 +12,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-from codea1_env.cli.common import (
-    DONE,
-    FAILED,
-    Commands,
-    add_actions,
-    add_command,
-    add_sandbox,
-    claim,
-    require_at_least_one,
-    require_file,
-    require_place,
-    say,
-)
+from codea1_env.cli import common
 from codea1_env.cli.data.card import add_card
 from codea1_env.cli.data.choose import add_choose
 from codea1_env.cli.data.family import add_family
@@ -81,12 +69,12 @@ examples:
 
 def add_data(parser: Parser) -> None:
     names = ", ".join(f"{source.name} ({source.license})" for source in SOURCES.values())
-    actions = add_actions(parser)
+    actions = common.add_actions(parser)
     _add_check(actions)
     add_choose(actions)
     add_family(actions)
     add_card(actions)
-    load = add_command(
+    load = common.add_command(
         actions,
         "import",
         summary="a public problem set as a problem file",
@@ -122,12 +110,12 @@ def add_data(parser: Parser) -> None:
                       "none, so that testers can be measured: up to N changes of its reference by one token, each of "
                       "which gives another value on a test or a similar input; 0 to 64 (default: 0)")  # fmt: skip
     load.add_argument("--limit", metavar="N", type=int, help="stop after N rows, >= 1 (default: all)")
-    add_sandbox(load, "references")
+    common.add_sandbox(load, "references")
     load.set_defaults(run=_import)
 
 
-def _add_check(actions: Commands) -> None:
-    check = add_command(
+def _add_check(actions: common.Commands) -> None:
+    check = common.add_command(
         actions,
         "check",
         summary="what each problem of a file can be used for",
@@ -136,13 +124,13 @@ def _add_check(actions: Commands) -> None:
         examples=_CHECK_EPILOG,
     )
     check.add_argument("file", metavar="FILE.jsonl", type=Path, help="a problem file")
-    add_sandbox(check, "references")
+    common.add_sandbox(check, "references")
     check.set_defaults(run=_check)
 
 
 def _check(options: argparse.Namespace) -> int:
-    require_file("FILE.jsonl", options.file)
-    require_at_least_one(options, "workers")
+    common.require_file("FILE.jsonl", options.file)
+    common.require_at_least_one(options, "workers")
     _require_no_rows_of_evalplus(options.file)
     counts: Counter[str] = Counter()
     progress = Progress(sys.stderr, "problems", None)
@@ -161,12 +149,12 @@ def _check(options: argparse.Namespace) -> int:
     scripts = f"; {counts['by script']} more are judged by their test scripts alone, unsealed" * bool(
         counts["by script"]
     )
-    say(
+    common.say(
         f"{counts['usable']} of {counts['problems']} problems are usable: {counts['coder']} in the coder's seat, "
         f"{counts['tester']} in the tester's; {counts['by reference']} with the reference as the oracle, "
         f"{counts['by golden']} with golden tests; {lacking}{scripts}"
     )
-    return DONE if counts["usable"] or scripts else FAILED
+    return common.DONE if counts["usable"] or scripts else common.FAILED
 
 
 def _require_no_rows_of_evalplus(path: Path) -> None:
@@ -185,13 +173,13 @@ def _require_no_rows_of_evalplus(path: Path) -> None:
 def _import(options: argparse.Namespace) -> int:
     source = _source(options)
     report = options.output.with_name(f"{options.output.name}.report.jsonl")
-    require_at_least_one(options, "limit", "workers")
+    common.require_at_least_one(options, "limit", "workers")
     for path in options.against:
-        require_file("--against", path)
+        common.require_file("--against", path)
     if not 0 <= options.mutants <= 64:
         raise ConfigurationError(f"--mutants must be in [0, 64], got {options.mutants}")
-    require_place("--output", options.output, *options.against)
-    require_place("the report of --output", report, *options.against)
+    common.require_place("--output", options.output, *options.against)
+    common.require_place("the report of --output", report, *options.against)
     for path in (options.output, report):
         if options.path is not None and path.resolve().is_relative_to(options.path.resolve()):
             raise ConfigurationError(f"--output and its report must not be in the input {options.path}, got {path}")
@@ -203,7 +191,7 @@ def _import(options: argparse.Namespace) -> int:
     )
     counts = _RowCounts(options.limit)
     with (
-        claim(("--output", options.output), ("the report of --output", report)),
+        common.claim(("--output", options.output), ("the report of --output", report)),
         open_sandbox(options.sandbox, options.workers) as sandbox,
         whole_file(report) as lines,
         counts.progress,
@@ -223,8 +211,8 @@ def _import(options: argparse.Namespace) -> int:
             write_problems(options.output, chain([first], made))
     terms = f" ({source.license})" if source.license else ""
     written = f"{options.output}{terms} and {report}" if counts.usable else f"{report} only, for no row is usable"
-    say(f"wrote {written}: {counts.summary()}")
-    return DONE if counts.usable else FAILED
+    common.say(f"wrote {written}: {counts.summary()}")
+    return common.DONE if counts.usable else common.FAILED
 
 
 def _source(options: argparse.Namespace) -> Source:
@@ -257,7 +245,7 @@ def _telling(rows: Iterable[Row], options: argparse.Namespace) -> Iterator[Row]:
         unread = [] if is_told else [f"{name}={name}" for name in NAMED_FIELDS if row.get(name) and name not in named]
         if unread:
             listed = ",".join(unread)
-            say(f"a row has fields that a problem may have and that are not read; --fields {listed} reads them")
+            common.say(f"a row has fields that a problem may have and that are not read; --fields {listed} reads them")
             is_told = True
         yield row
 

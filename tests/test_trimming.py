@@ -16,7 +16,7 @@ from codea1_env.cli import main
 from codea1_env.configuration.presets import SMOKE, preset_from_dict
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems import Problem
-from codea1_env.reading.programs.trimming import trimmed_program
+from codea1_env.reading.programs.reach import trimmed_program
 from codea1_env.reading.responses import read_program
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox

@@ -180,7 +180,6 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
     if options.output is None:
         options.output = Path(f"eval-{options.seat}-{re.sub('[^A-Za-z0-9._]+', '-', options.player).strip('-.')}"[:200])
     sampling = players.sampling_of(options)
-    players.traffic_of(options)
     if options.trim and options.seat != "coder":
         raise ConfigurationError(f"--trim must come with --seat coder, got --seat {options.seat}")
     plan = EvaluationPlan(

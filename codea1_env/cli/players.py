@@ -103,13 +103,13 @@ def add_models(parser: argparse.ArgumentParser, sampling: Sampling, *, suites: b
 
 
 def sampling_of(options: argparse.Namespace) -> Sampling:
-    """Raises ConfigurationError for values out of range."""
+    """Raises ConfigurationError for values out of range, also for those of servers, whether one plays or not."""
+    _traffic_of(options)
     tests = options.suite_size if options.stop_at_tests else 0
     return Sampling(options.temperature, options.top_p, options.max_tokens, options.stop_at_fence, tests)
 
 
-def traffic_of(options: argparse.Namespace) -> Traffic:
-    """Likewise, whether a server plays or not."""
+def _traffic_of(options: argparse.Namespace) -> Traffic:
     return Traffic(
         timeout_s=options.timeout,
         retries=options.retries,
@@ -203,7 +203,7 @@ def _server(where: str, options: argparse.Namespace, prompt: Prompt) -> OpenAIPl
     url, mark, model = where.rpartition("#")
     if not (url and mark and model):
         raise ConfigurationError(f"a server must be given as openai:URL#MODEL, got {'openai:' + where!r}")
-    return OpenAIPlayer(url, model, traffic=traffic_of(options), prompt=prompt)
+    return OpenAIPlayer(url, model, traffic=_traffic_of(options), prompt=prompt)
 
 
 def _recorded(path: Path) -> RecordedPlayer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import shutil
 import sys
@@ -33,11 +34,6 @@ from codea1_env.rewards.code_a1 import CODER_REWARDS, TESTER_REWARDS, RewardConf
 from codea1_env.terminal import Progress
 from codea1_env.whole_files import whole_file
 
-_OF_REWARDS = (
-    "alpha", "suite_size", "fidelity", "trim", "tester_reward", "tester_reward_args", "coder_reward",
-    "coder_reward_args", "accept", "accept_args", "compare", "time_limit", "memory_mb", "coder_tests", "oracle",
-)  # fmt: skip
-"""Arguments that are fields of RewardConfig."""
 _PARTS = 256
 """Of a Mistake Book that begins in an empty directory."""
 DESCRIPTION = "Score recorded outputs of any LLMs: every suite against its program, both seats' rewards."
@@ -133,7 +129,8 @@ def _score(options: argparse.Namespace) -> int:
         require(is_book, "--book", "be a file, the directory of a book or an empty one", str(options.book))
     elif options.book is not None:
         require_place("--book", options.book, options.input, options.output, partial)
-    config = RewardConfig(**{name: getattr(options, name) for name in _OF_REWARDS})
+    fields = {each.name for each in dataclasses.fields(RewardConfig)}
+    config = RewardConfig(**{name: value for name, value in vars(options).items() if name in fields})
     config.require_parts()  # one that cannot be loaded is an error of the command's, not of each line
     usual = RewardConfig()
     weighs = options.tester_reward not in TESTER_REWARDS or options.tester_reward == usual.tester_reward

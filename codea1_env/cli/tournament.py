@@ -31,7 +31,6 @@ from codea1_env.cli.players import (
     prompts_of,
     require_player,
     sampling_of,
-    traffic_of,
 )
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.ratings import FEWEST
@@ -207,7 +206,6 @@ def _checked(options: argparse.Namespace) -> Sampling:
             f"{Path.cwd()}; name a file with --output"
         )
     sampling = sampling_of(options)
-    traffic_of(options)
     prompts_of(options, [_spec(named) for named in (*options.coders, *options.testers)])
     for seat, specs in (("coder", options.coders), ("tester", options.testers)):
         for named in specs:

@@ -96,7 +96,7 @@ class EvaluationPlan:
     """What decides whether a coder's program passes: the sealed judge, on the tests that are data, or the problems'
     test scripts, beside the programs in one process (`judging/scripts.py`). Those results say `unsealed`."""
     trim: bool = False
-    """Whether a coder's programs run trimmed, too (`reading/programs/trimming.py`)."""
+    """Whether a coder's programs run trimmed, too (`reading/programs/reach.py`)."""
 
     def __post_init__(self) -> None:
         require_choice("seat", self.seat, ("coder", "tester"))

@@ -30,7 +30,7 @@ from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.steps import TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.test_case import TestCase
-from codea1_env.reading.wide.assertion_methods import condition_of
+from codea1_env.reading.wide.claims import condition_of
 from codea1_env.reading.wide.reader import CANDIDATE, WideReader
 from codea1_env.reading.wide.relational_tests import APPROX, ISCLOSE, called_name, tolerances
 from codea1_env.reading.wide.statements import is_main

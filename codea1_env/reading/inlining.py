@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from codea1_env.reading.grammar import MAX_DEPTH, MAX_SOURCE
-from codea1_env.reading.pure_expressions import CODE, Reason, Rejected, known_name
+from codea1_env.reading.pure_expressions import CODE, Reason, Rejected, given_in, known_name, parameters_of
 from codea1_env.reading.steps import Steps, size_of, steps_of
 from codea1_env.sandbox.inside.scope import CODE_BUILTINS, CODE_NAMES, LOOKED_NAMES, SHORT
 
@@ -275,7 +275,7 @@ class SuiteNames:
             is_looking = (
                 called in _LOOKING or called == self._entry_point.rpartition(".")[2] or called.startswith("assert")
             )
-            given = [] if is_looking else [*node.args, *(keyword.value for keyword in node.keywords)]
+            given = [] if is_looking else given_in(node)
         return (_Rebinding(each.id, _GIVEN) for each in given if isinstance(each, ast.Name))
 
     def _changed_in(self, expression: ast.AST) -> Iterator[_Rebinding]:
@@ -328,6 +328,13 @@ class SuiteNames:
         self._steps.take(copy.steps_inlined)  # whoever reads it goes through that, too
         return node
 
+    def known(self, expression: ast.expr) -> ast.expr | None:
+        """Likewise; None where it cannot be used."""
+        try:
+            return self.inlined(expression)
+        except Rejected:
+            return None
+
     def _copied(self, copy: _Copy, expression: ast.expr) -> ast.expr:
         try:
             return copy.of(expression, 0, frozenset())
@@ -379,11 +386,9 @@ class _Copy:
         if type(node) in _COMPREHENSIONS:
             return self._comprehension(node, level, hidden)
         if type(node) is ast.Lambda:
-            given = node.args
-            names = [*given.posonlyargs, *given.args, *given.kwonlyargs, *filter(None, (given.vararg, given.kwarg))]
+            names = {each.arg for each in parameters_of(node.args)}
             self._count(len(names) + len(hidden), level)
-            within = hidden | {each.arg for each in names}
-            return _like(node, {"args": given, "body": self.of(node.body, level + 1, within)})
+            return ast.Lambda(node.args, self.of(node.body, level + 1, hidden | names))
         changed: dict[str, object] = {}
         for field, value in ast.iter_fields(node):
             copy: object = value

@@ -184,11 +184,10 @@ def _equality_key(tree: Tree) -> str:
     if tag == "c":
         real, imaginary = body
         return _equality_key(real) if imaginary == 0 else f"c{_equality_key(real)},{_equality_key(imaginary)}"
-    if tag == "t":
+    if tag in "tz":
+        keys = list(map(_equality_key, body))
         # Lengths in front: no text of an element can look like the border to the next.
-        return "t" + "".join([f"{len(key)}:{key}" for key in map(_equality_key, body)])
-    if tag == "z":
-        return "z" + "".join([f"{len(key)}:{key}" for key in sorted(map(_equality_key, body))])
+        return tag + "".join([f"{len(key)}:{key}" for key in (keys if tag == "t" else sorted(keys))])
     raise NotLiteral("unhashable key")
 
 

@@ -18,8 +18,7 @@ from codea1_env.reading import answers, grammar, parsing
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_items, asserts_of_texts
-from codea1_env.reading.programs.reach import joined
-from codea1_env.reading.programs.trimming import trimmed_program
+from codea1_env.reading.programs.reach import joined, trimmed_program
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected
 from codea1_env.reading.released_reading import released_nonprintable_share, released_program, released_suite
 from codea1_env.reading.signatures import has_solution_class
@@ -83,7 +82,7 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
     Without fences, the program is the whole response if that parses. Otherwise it is the response's imports,
     definitions, assignments and blocks, if one of them defines the entry point. Otherwise it is the response as it is.
     `answers.py` says which thoughts and edges are left out. `trim`: keep only the entry point and what it needs
-    (`programs/trimming.py`); not for whole scripts.
+    (`programs/reach.py`); not for whole scripts.
     """
     source = released_program(response) if fidelity == "paper" else _strict_program(response, entry_point)
     return Program(trimmed_program(source, entry_point) if trim else source)

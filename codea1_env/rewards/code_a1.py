@@ -57,7 +57,7 @@ class RewardConfig:
     the released code (`docs/deviations.md`)."""
     trim: bool = False
     """Reduce a program to its entry point and what that needs before anybody sees or runs it, as EvalPlus does: its own
-    examples and asserts go (`reading/programs/trimming.py`). Whole scripts stay as they are. In a run's file:
+    examples and asserts go (`reading/programs/reach.py`). Whole scripts stay as they are. In a run's file:
     {reading: {trim: true}}."""
     correct_outputs: bool = True
     """Run a test that states a wrong value with the reference's value instead, as the released code does. A relation

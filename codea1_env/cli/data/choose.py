@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from codea1_env.cli import common
-from codea1_env.cli.players import HELP, add_models, as_coder, prompts_of, require_player, sampling_of, traffic_of
+from codea1_env.cli.players import HELP, add_models, as_coder, prompts_of, require_player, sampling_of
 from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
@@ -67,7 +67,6 @@ def _choose(options: argparse.Namespace) -> int:
     if not 0 <= low <= high <= 1:
         raise ConfigurationError(f"--between must be two numbers in [0, 1], the lower one first, got {low:g} {high:g}")
     plan = EvaluationPlan("coder", options.samples, 1, sampling_of(options), options.seed)
-    traffic_of(options)
     journal = options.output.with_name(f"{options.output.name}.journal.jsonl")
     common.require_file("FILE.jsonl", options.file)
     common.require_place("--output", options.output, options.file)

@@ -2,6 +2,7 @@
 
     needed_by(pieces, ["f"])    `def f`, what it calls, the imports and tables of both, and what fills those tables
     joined(blocks, program)     a program behind what it uses and earlier blocks of its answer define
+    trimmed_program(p, "f")     a program reduced to `f` and what that needs, as EvalPlus does before it runs answers
 
 Names are resolved as Python's compiler does, scope by scope. A name that a string or `globals()` makes is not seen.
 Nothing is executed.
@@ -16,13 +17,16 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from symtable import SymbolTable
 
+from codea1_env.reading import parsing
 from codea1_env.reading.inlining import CHANGING
-from codea1_env.reading.parsing import SourceText, Unparsable, end_line, names_in, normalised, parse, scopes_of
-from codea1_env.reading.wide.statements import DEFINITIONS
+from codea1_env.reading.parsing import SourceText, Unparsable, end_line, names_in, normalised, parse, parses
+from codea1_env.reading.wide.statements import DEFINITIONS, is_main
 
 _BUILTINS = frozenset(vars(builtins)) | {"__name__", "__file__", "__doc__"}
 _SETTINGS = frozenset(("getcontext", "seed", "set_int_max_str_digits", "setrecursionlimit"))
 """Functions whose calls change how everything runs that follows."""
+_CUTS = 8
+"""Lines that are looked for in a statement that does not parse, from each of which on it is left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +58,7 @@ def pieces_of(source: str) -> list[Piece]:
 
 
 def _piece(text: str, node: ast.stmt) -> Piece:
-    scopes = scopes_of(text)
+    scopes = parsing.scopes_of(text)
     symbols = scopes.get_symbols()
     inner = list(_globals(scopes))
     bound = {each.get_name() for each in symbols if each.is_assigned() or each.is_imported()}
@@ -120,7 +124,7 @@ def _definitions_of(block: str) -> list[Piece]:
         return []
 
 
-def is_setting(node: ast.stmt) -> bool:
+def _is_setting(node: ast.stmt) -> bool:
     """Whether a statement sets how everything runs: `sys.setrecursionlimit(10**6)`, `getcontext().prec = 50`."""
     if not isinstance(node, ast.Expr | ast.Assign):
         return False
@@ -152,3 +156,65 @@ def _changed(statement: ast.stmt) -> Iterator[str]:
             part = part.value
         if isinstance(part, ast.Name):
             yield part.id
+
+
+def trimmed_program(source: str, entry_point: str) -> str:
+    """The reduced program (EvalPlus: `sanitize`); the source as it is where it does not define the entry point, or
+    nothing is left out. Takes linear time.
+
+    Kept are imports, definitions, assignments and blocks that the entry point reaches, or that change what it reaches,
+    and settings such as the recursion limit. Left out go examples, prompts for input, asserts, a `__main__` block,
+    lines that do not parse and what breaks off: so an answer counts for its function alone. EvalPlus drops more:
+    blocks, settings, functions without `return`, and second definitions of a name.
+    """
+    try:
+        pieces = pieces_of(_parsable(source))
+    except Unparsable:
+        return source
+    left = [piece for piece in pieces if _may_be_needed(piece.node)]
+    bound = frozenset[str]().union(*(piece.binds for piece in left))
+    names = [name for name in (entry_point.partition("()")[0], "Solution") if name in bound]
+    if not names:
+        return source
+    always = [piece for piece in left if _is_always_needed(piece.node)]
+    needed = {*always, *needed_by(left, [names[0], *(name for piece in always for name in piece.needs)])}
+    kept = [piece for piece in left if piece in needed]
+    if len(kept) == len(pieces) and parses(source):
+        return source
+    return "\n".join(piece.text for piece in kept).strip("\n") + "\n"
+
+
+def _may_be_needed(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Expr):  # `table.append(1)`
+        return _is_setting(node) or (isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute))
+    return not isinstance(node, ast.Assert | ast.Delete | ast.Pass) and not (isinstance(node, ast.If) and is_main(node))
+
+
+def _is_always_needed(node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "__future__" or any(alias.name == "*" for alias in node.names)
+    return _is_setting(node)
+
+
+def _parsable(source: str) -> str:
+    """The statements of a program that parse, and of those that do not their first lines, as far as these do."""
+    if parses(source):
+        return source
+    whole = (
+        fragment.text if fragment.module is not None else _beginning(fragment.text)
+        for fragment in parsing.fragments(source, lambda piece: True)
+    )
+    return "\n".join(whole)
+
+
+def _beginning(text: str) -> str:
+    """The first lines of a broken statement that parse; empty where none do, or too many are broken."""
+    lines = text.split("\n")
+    for _ in range(_CUTS):
+        try:
+            parse("\n".join(lines))
+        except Unparsable as error:
+            lines = lines[: min(error.line, len(lines)) - 1] if error.line else []
+        else:
+            return "\n".join(lines)
+    return ""

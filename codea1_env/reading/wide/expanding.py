@@ -198,12 +198,11 @@ def bound_in(target: ast.expr, row: ast.expr) -> dict[str, ast.expr] | None:
 
 def _binds(node: ast.AST, names: set[str]) -> bool:
     """Whether something in it binds one of these names."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.arg) and each.arg in names:
-            return True
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each.id in names:
-            return True
-    return False
+    return any(
+        each.arg in names if isinstance(each, ast.arg) else each.id in names
+        for each in ast.walk(node)
+        if isinstance(each, ast.arg) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    )
 
 
 def put(node: ast.expr, known: Mapping[str, ast.expr]) -> ast.expr:

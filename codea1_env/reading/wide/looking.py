@@ -18,7 +18,7 @@ from dataclasses import replace
 from codea1_env.reading import grammar
 from codea1_env.reading.grammar import RETURNED, WrittenTest
 from codea1_env.reading.literals import encode
-from codea1_env.reading.parsing import Unparsable, copied
+from codea1_env.reading.parsing import copied
 from codea1_env.reading.pure_expressions import LOOKED, Reason, Rejected, check_code, known_name
 from codea1_env.reading.wide import questions, relation
 from codea1_env.reading.wide.statements import unpacking
@@ -37,11 +37,8 @@ def read_look(condition: ast.expr, source: str, entry_point: str, max_depth: int
     """The accepted test. Raises Rejected for a claim that is none."""
     holes = _Holes(entry_point)
     text = grammar.shallow_source(condition, 2 * max_depth)
-    try:
-        # A copy, for nodes of remembered names are shared.
-        look: ast.expr = holes.visit(grammar.single_expression(text))  # type: ignore[assignment]  # an expression
-    except Unparsable as error:  # not every tree has a source that is read as it
-        raise Rejected(Reason(error.args[0])) from None
+    # A copy, for nodes of remembered names are shared.
+    look: ast.expr = holes.visit(grammar.single_expression(text))  # type: ignore[assignment]  # an expression
     calls = list(holes.calls.values())
     if not calls or len(calls) > MAX_CALLS:
         raise Rejected(Reason.TOO_LARGE if calls else Reason.WRAPPED_CALL)

@@ -160,10 +160,7 @@ class Objects:
                 yield each.id
 
     def _known(self, name: str) -> ast.expr | None:
-        try:
-            known = self._names.inlined(ast.Name(name, ast.Load()))
-        except Rejected:
-            return None
+        known = self._names.known(ast.Name(name, ast.Load()))
         return None if isinstance(known, ast.Name) and known.id == name else known
 
     def _called(self, name: str, expression: ast.expr) -> None:
@@ -193,32 +190,27 @@ class Objects:
 
     def _given(self, expression: ast.expr) -> None:
         """Take the arguments of a call of the entry point that is evaluated for sure, and no more of it."""
-        calls = [node for node in _evaluated(expression) if grammar.is_call(self._function(node), self._entry_point)]
-        for call in calls:
-            assert isinstance(call, ast.Call)
-            for name, times in Counter(each.id for each in given_in(call) if isinstance(each, ast.Name)).items():
-                if times == 1:
-                    self._change(name, call)
-
-    def _function(self, node: ast.expr) -> ast.expr:
-        """The call with what its function stands for."""
-        if not isinstance(node, ast.Call):
-            return node
-        try:
-            return ast.Call(self._names.inlined(node.func), [], [])
-        except Rejected:
-            return node
+        call = expression
+        while isinstance(call, ast.Compare | ast.UnaryOp):  # what is evaluated before anything can end it
+            call = call.left if isinstance(call, ast.Compare) else call.operand
+        function = self._names.known(call.func) if isinstance(call, ast.Call) else None
+        if not isinstance(call, ast.Call) or not grammar.is_call(
+            ast.Call(function or call.func, [], []), self._entry_point
+        ):
+            return
+        for name, times in Counter(each.id for each in given_in(call) if isinstance(each, ast.Name)).items():
+            if times == 1:
+                self._change(name, call)
 
     def _change(self, name: str, call: ast.Call) -> None:
         written, before = self._known(name), self._known(name + _CHANGED)
         if not isinstance(written, _DISPLAYS) or not questions.is_small(written):
             return
         is_same = before is not None and _same(questions.made_of(before), written)
-        try:
-            with self._names.scope():
-                self._names.bind([(name, ast.Name(questions.IT, ast.Load()))], is_inlined=True)
-                asked = self._names.inlined(call)
-        except Rejected:
+        with self._names.scope():
+            self._names.bind([(name, ast.Name(questions.IT, ast.Load()))], is_inlined=True)
+            asked = self._names.known(call)
+        if asked is None:
             return
         changed = questions.after(before if is_same and before is not None else written, [asked])
         self._steps.take(questions.MAX_NODES)
@@ -263,13 +255,6 @@ def _spine(node: ast.expr) -> Iterator[ast.expr]:
             node = node.value
         else:
             return
-
-
-def _evaluated(node: ast.expr) -> Iterator[ast.expr]:
-    """What is evaluated of a condition before anything can end it: the call, left of a comparison, bare or negated."""
-    while isinstance(node, ast.Compare | ast.UnaryOp):
-        node = node.left if isinstance(node, ast.Compare) else node.operand
-    yield node
 
 
 _MOST = 1 << 10

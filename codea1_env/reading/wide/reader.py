@@ -31,9 +31,8 @@ from codea1_env.reading.parsing import SourceText, Unparsable, copied, fragments
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
-from codea1_env.reading.wide.assertion_methods import condition_of
+from codea1_env.reading.wide.claims import RAISING, Said, TryStatement, condition_of, raising_condition, said_of, tried
 from codea1_env.reading.wide.displays import Simplified, is_simpler, table
-from codea1_env.reading.wide.exceptions import RAISING, Said, TryStatement, condition_of_exception, said_of, tried
 from codea1_env.reading.wide.expanding import Expanded, bound_in, parts
 from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, is_fixture, name_of, rows_of, with_setup
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
@@ -297,8 +296,8 @@ class WideReader:
                 return
             condition = condition_of(call)
             if "assert" in name_of(call.func) and condition is None:
-                with contextlib.suppress(Rejected):
-                    condition = call if known_name(self._names.inlined(call.func)) in ASSERTING else None
+                called = self._names.known(call.func)
+                condition = call if called is not None and known_name(called) in ASSERTING else None
             if condition is not None:
                 self._condition(condition, source.of(statement))
                 return
@@ -590,7 +589,7 @@ class WideReader:
             types = [self._inlined(each) for each in expects.args[:1]]
             expects = ast.Call(expects.func, [*types, *expects.args[1:]], expects.keywords)
             body = None if body is None else self._objects.as_set(body)
-            condition = condition_of_exception(expects, name_of(expects.func), body)
+            condition = raising_condition(expects, name_of(expects.func), body)
         except Rejected as error:
             self._keep(rejected(source, error.reason))
         else:

@@ -53,7 +53,7 @@ class Relation:
     place: int = 0
     """Of a constant, in the test's constants."""
     raising: tuple[str, ...] = ()
-    """Of a whole relation that is about the exception which a call raises (`wide/exceptions.py`): the classes that it
+    """Of a whole relation that is about the exception which a call raises (`wide/claims.py`): the classes that it
     may be of. `returned` stands for what `judging/raised.py` says of it."""
 
     def walk(self) -> Iterator[Relation]:

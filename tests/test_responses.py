@@ -413,18 +413,13 @@ EXPLOITS = [
 ]
 
 
-@pytest.mark.parametrize("exploit", EXPLOITS)
-def test_an_exploit_is_rejected(exploit: str) -> None:
-    suite = read_suite(f"```\n{exploit}\nassert f(1) == 1\n```", "f")
-    assert [bool(test.reason) for test in suite.tests] == [True, False]
-
-
 # What the released code takes for a test, and what is as good as one in the same place: a call with a value of its own.
 RELEASED_AS_A_TEST = {"assert f(1) == f(1)", "assert f(*[1]) == 1", "assert f(10) == 1 == 1"}
 
 
 @pytest.mark.parametrize("exploit", EXPLOITS)
-def test_in_paper_fidelity_an_exploit_is_rejected_or_one_call_of_the_entry_point(exploit: str) -> None:
+def test_an_exploit_is_rejected_or_in_paper_fidelity_one_call_of_the_entry_point(exploit: str) -> None:
+    assert [bool(test.reason) for test in read_suite(f"```\n{exploit}\nassert f(1) == 1\n```", "f").tests] == [1, 0]
     suite = read_suite(exploit + "\nassert f(1) == 1\n", "f", fidelity="paper")
     assert not suite.tests[-1].reason
     for test in suite.tests[:-1]:

@@ -166,8 +166,7 @@ def say_failed(report: Mapping[str, Any]) -> int:
 
 
 def _plan(options: argparse.Namespace) -> EvaluationPlan:
-    """What is measured; `options.output` gets its default. Raises ConfigurationError for numbers and a place of no
-    use."""
+    """What is measured; `options.output` gets its default. Raises ConfigurationError for what is of no use."""
     require_at_least_one(options, "workers", "batch", "limit", "suite_size", samples="n")
     names = [spec.partition("=")[0] for spec in options.problems]
     if options.judge is None:

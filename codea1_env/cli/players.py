@@ -1,5 +1,4 @@
-"""Players as commands name them: `KIND`, `KIND:WHERE`, the arguments that models and servers take, and what is
-played."""
+"""Players as commands name them: `KIND`, `KIND:WHERE`; the arguments of models and servers; what is played."""
 
 from __future__ import annotations
 
@@ -69,8 +68,7 @@ _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<where>.+))?", re.DOTALL)
 
 
 def add_models(parser: argparse.ArgumentParser, sampling: Sampling, *, suites: bool = True) -> None:
-    """The arguments of language models, with these defaults, and of servers. `suites`: whether anybody is asked for
-    one."""
+    """The arguments of language models, with these defaults, and of servers. `suites`: somebody is asked for one."""
     models = parser.add_argument_group("language models")
     models.add_argument("--temperature", type=float, default=sampling.temperature, help="in [0, 100], 0 is greedy "
                         f"(default: {sampling.temperature:g})")  # fmt: skip
@@ -236,8 +234,7 @@ def _recorded(path: Path) -> RecordedPlayer:
 
 
 def _coders_plan(content: bytes) -> dict[str, Any] | None:
-    """The first line of the journal of `codea1 eval --seat coder`; None of another file. Raises ConfigurationError for
-    a tester's journal."""
+    """The plan of a coder's journal of `codea1 eval`; None of another file. A tester's raises ConfigurationError."""
     try:
         plan = json.loads(content.partition(b"\n")[0])
     except (ValueError, RecursionError):

@@ -1,5 +1,4 @@
-"""The commands `codea1 doctor`, `codea1 sandbox` and `codea1 audit`: what holds here; prepare it; can a grader be
-fooled."""
+"""The commands `codea1 doctor`, `sandbox` and `audit`: what holds here; prepare it; can a grader be fooled."""
 
 from __future__ import annotations
 

@@ -48,8 +48,7 @@ class Algorithm(Section):
     rate: float = real(0.5, 1e-6, 1.0)
     """Weight of a round's mean in the running mean, for advantage: question and rae. SPIRAL: 0.05."""
     loss_type: str = text("dapo")
-    """TRL's name of a loss (paper: dapo, the mean over tokens), or module:Name of a function or class:
-    `training/losses.py`."""
+    """TRL's name of a loss (paper: dapo, the mean over tokens), or module:Name (`training/losses.py`)."""
     zero_variance: str = choice("keep", ZERO_VARIANCE)
     """Groups in which no row has an advantage. keep: they stay in the loss, for the KL term and the mean over tokens
     (paper). drop: they are masked out. Rows without a score always are."""
@@ -75,8 +74,7 @@ class Algorithm(Section):
     questions_args: Mapping[str, Any] = field(default_factory=dict)
     path: tuple[str, ...] = ()
     """Folders in which modules of one's own are looked for, before the current one: those that this section, `reward`
-    and `book.policy` name. Where there is one, `--config` sets it to the file's folder and the
-    current one."""
+    and `book.policy` name. `--config` adds the file's folder and the current one."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)

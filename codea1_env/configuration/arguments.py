@@ -211,8 +211,7 @@ def _planned(given: argparse.Namespace, recipe: str) -> Preset:
 
 
 def _check_options(options: Options, recipe: str) -> None:
-    """Raise ConfigurationError for options about two sides that learn, in a recipe where one does: it would rest in the
-    turns of the other."""
+    """Raise ConfigurationError for options about two sides that learn, in a recipe where one does."""
     if len(roles_of(recipe).learns) == len(SEATS) or "player" in roles_of(recipe).learns:
         return
     for name, usual in (("schedule", "simultaneous"), ("opponents", "latest"), ("tester_book", 0)):

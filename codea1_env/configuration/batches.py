@@ -52,8 +52,7 @@ ROLES = {
 
 
 def roles_of(recipe: str) -> Roles:
-    """Of the recipe of that name, or of one's own that says whose roles it has: `NAME:LIKE`. Raises
-    ConfigurationError."""
+    """Of a recipe, or of one's own that says whose roles it has: `NAME:LIKE`. Raises ConfigurationError."""
     own, _, like = recipe.partition(":")
     if (like or own) not in ROLES:
         raise ConfigurationError(
@@ -95,8 +94,7 @@ def rows_of(preset: Preset, roles: Roles) -> dict[str, SeatRows]:
 
 
 def seat_rows(preset: Preset, seat: str) -> SeatRows:
-    """The rows of a seat: coder, tester, or player, which is the one model of self-play and has groups of several
-    sizes."""
+    """The rows of coder, tester, or player, which is self-play's one model and has groups of several sizes."""
     shape = preset.round
     programs = shape.questions * shape.programs
     suites = shape.questions * preset.options.put_to_tester(shape.programs, shape.attacked) * shape.suites

@@ -188,14 +188,10 @@ def _names_of_trl() -> set[str]:
 
 
 PACKED_LOSSES = ("dapo", "bnpo", "grpo", "dr_grpo")
-PACKED_TAKES = {
-    "learning_rate", "lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps", "weight_decay", "max_grad_norm",
-    "adam_beta1", "adam_beta2", "adam_epsilon", "beta", "use_bias_correction_kl", "epsilon", "epsilon_high", "delta",
-    "temperature", "top_p", "top_k", "max_completion_length", "mask_truncated_completions",
-}  # fmt: skip
-"""Arguments of the section `grpo` that mean something to it."""
 PACKED_FIXED = {"top_p": 1.0, "top_k": 0}
-"""Those that must have a value."""
+"""Arguments of the section `grpo` that must have a value."""
+PACKED_TAKES = CHECKED.keys() | PACKED_FIXED.keys() | {"lr_scheduler_kwargs"}
+"""Those that it takes. What is said of vLLM means nothing on a CPU, to TRL neither."""
 
 
 def require_packed(preset: Any) -> None:
@@ -225,7 +221,7 @@ def require_packed(preset: Any) -> None:
 
 def _require_packed_arguments(given: Mapping[str, Any], seat: str) -> None:
     unknown = [name for name in given if name not in PACKED_TAKES and not name.startswith("vllm_")]
-    for name in sorted(unknown):  # what is said of vLLM means nothing on a CPU, to TRL neither
+    for name in sorted(unknown):
         _refuse(f"grpo.{name}", f"left out ({seat})", given[name])
     for name, value in PACKED_FIXED.items():
         if given.get(name, value) != value:

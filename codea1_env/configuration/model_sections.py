@@ -117,8 +117,7 @@ class WarmStartPreset(Section):
     edge_share: float = real(0.15, 0.0, 1.0)
     """Share of a suite's inputs that are edge inputs. Family bands: share of suites whose inputs all are."""
     wrong_share: float = real(0.1, 0.0, 1.0)
-    """Share of a suite's expected values that come from a buggy program. Family bands: that are drawn from all that the
-    question names."""
+    """Share of a suite's expected values that a buggy program gives. Family bands: drawn from all in the question."""
     blind_share: float = real(0.0, 0.0, 1.0)
     """Share of suites whose prompt lacks the program, so that one base serves testers of either `options.access`.
     0: all suites are as the run's access says, and each access has a base of its own."""

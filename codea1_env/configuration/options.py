@@ -36,8 +36,7 @@ class Options(Section):
     """white-box: the tester sees the program that it attacks (paper). black-box: it sees the question only."""
     schedule: str = choice("simultaneous", SCHEDULES)
     """simultaneous: both seats learn in every round (paper). alternating: the coder learns for `turn_rounds` rounds,
-    then the tester for as many, and so on; both play all rounds. A resting seat's weights and optimizer stay as they
-    are."""
+    then the tester for as many, and so on; both play all rounds. A resting seat stays as it is."""
     turn_rounds: int = whole(1, 1, 1_000_000)
     """Rounds of a turn, 1 to 1000000, for schedule: alternating."""
     validity_first_rounds: int = whole(0, 0, 1_000_000)
@@ -50,8 +49,7 @@ class Options(Section):
     """How much past snapshots add to a round, for opponents: this share of N programs to every question, and of M
     suites to every program, each rounded up, above 0 to 1."""
     opponent_every: int = whole(10, 1, 1_000_000)
-    """Rounds between snapshots, 1 to 1000000, for opponents. All snapshots are kept; each has the size of a `final`
-    model."""
+    """Rounds between snapshots, 1 to 1000000, for opponents. All are kept; each has the size of a `final` model."""
     tester_book: int = whole(0, 0, 64)
     """Old buggy programs of a question that the tester attacks again on every visit, 0 to 64; 0: none (paper)."""
 

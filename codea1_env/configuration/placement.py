@@ -38,8 +38,7 @@ class SeatPlacement(Section):
     """off: transformers generates. colocate: vLLM beside the trainer on the same GPUs, asleep while it learns.
     server: a running `trl vllm-serve` at `vllm_server`."""
     tensor_parallel: int = whole(1, 1, 64)
-    """Ranks that share one copy of the model in colocated vLLM, 1 to 64; divides the ranks of a node. A server has its
-    own."""
+    """Ranks that share one model in colocated vLLM, 1 to 64; divides the ranks of a node. A server has its own."""
     vllm_memory: float = real(0.3, 0.01, 1.0)
     """Share of a GPU's memory that colocated vLLM may take, above 0 to 1."""
     vllm_server: str = text("")

@@ -26,8 +26,7 @@ GPU_SIZES = (16, 24, 80)
 
 
 def plan_of(preset: Preset, recipe: str = CODE_A1) -> str:
-    """The plan of a recipe, as text. Raises ConfigurationError if the run cannot work, with must, got and what to
-    change."""
+    """The plan of a recipe, as text. Raises ConfigurationError, with what to change, if the run cannot work."""
     roles = roles_of(recipe)
     rows = rows_of(preset, roles)
     parts = [_header(preset, roles)]

@@ -57,8 +57,7 @@ class Preset(Section):
     save_rounds: int = whole(50, 1, 1_000_000)
     """Rounds between checkpoints."""
     patience_s: int = whole(7200, 1, 1_000_000)
-    """Seconds that a seat waits for the other one under the engine ray; then the run ends, because the other one hangs.
-    Must be longer than a round."""
+    """Seconds, more than a round takes, that a seat waits for the other one under the engine ray; then the run ends."""
     keep_checkpoints: int = whole(3, 1, 1_000_000)
     """Number of checkpoints kept of each seat, from the last rounds that are complete for all seats."""
     keep_duels: int = whole(1, 0, 4096)
@@ -102,14 +101,11 @@ class Preset(Section):
     """Processes that score the questions of a round, each with a sandbox of its own; under the engine ray they are on
     the nodes of the cluster. 1: the first process scores, with a sandbox of two. No bit of a run depends on it."""
     threads: int = whole(1, 1, 64)
-    """Threads of torch that a seat computes with, under the engine local. A run repeats bit by bit with the same
-    number."""
+    """Threads of torch of a seat, under the engine local. A run repeats bit by bit with the same number."""
     stop_at_fence: bool = switch()
-    """Whether an answer ends where its first fenced block ends, in training with the packed trainer and in its
-    evaluations."""
+    """Whether an answer ends with its first fenced block, in the packed trainer's rounds and evaluations."""
     stop_at_tests: bool = switch()
-    """Whether an answer of the tester ends with its reward.suite_size-th test, there too: those behind it are not
-    paid."""
+    """Whether a tester's answer ends with its reward.suite_size-th test, likewise: no more are paid."""
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
@@ -220,8 +216,7 @@ class Preset(Section):
         return self.seats if tuple(trains) == SEATS else tuple(trains)
 
     def to_dict(self) -> dict[str, Any]:
-        """The preset as plain data, as written to a run's config.yaml; `preset_from_dict` gives back an equal
-        preset."""
+        """The preset as plain data, as in a run's config.yaml; `preset_from_dict` gives back an equal one."""
         sections = dataclasses.asdict(self) | {"grpo": self.grpo.values}
         if not isinstance(self.model, PretrainedModel):
             del sections["prompts"]

@@ -136,8 +136,7 @@ def book_note(preset: Preset, questions: int) -> str:
 
 
 def require_files(preset: Preset) -> None:
-    """Raise ConfigurationError if the preset names a file that does not exist. This is cheap and happens before
-    anything is loaded."""
+    """Raise ConfigurationError if the preset names a file that does not exist, before anything is loaded."""
     if isinstance(preset.problems, ProblemFiles):
         for name in ("file", "held_out_file"):
             path = Path(getattr(preset.problems, name))
@@ -167,8 +166,7 @@ def _split(chosen: ProblemFiles, need: str, at_least: int, check: _Check, oracle
 def _usable(
     path: str, name: str, need: str, limit: int, at_least: int, check: _Check, oracle: OracleMode | None
 ) -> tuple[Problem, ...]:
-    """The first `limit` (0: all) problems of a file that have what is needed and that `oracle` can judge; None: that
-    any can."""
+    """The first `limit` (0: all) problems of a file that have the `need` and that `oracle` (None: any) can judge."""
     seen = lacking = 0
     refused: list[Usability] = []
     unread: list[Usability] = []

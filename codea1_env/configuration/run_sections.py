@@ -119,11 +119,9 @@ class MemoryPreset(Section):
     tester_rows_per_device: int = whole(0, 0, 65_536)
     """The same for the tester."""
     bfloat16: bool = switch()
-    """Compute in bfloat16; weights, gradients and optimizer stay in float32, or steps of 1e-6 would be rounded away.
-    On GPUs always."""
+    """Compute in bfloat16, on GPUs always; what is kept stays in float32, or steps of 1e-6 would be rounded away."""
     gradient_checkpointing: bool = switch()
-    """Keep the inputs of each block only, and compute the rest again in the backward pass. On GPUs
-    always."""
+    """Keep the inputs of each block only, and compute the rest again in the backward pass. On GPUs always."""
     gpu_gib: float = real(80.0, 1.0, 10_000.0)
     """GiB of one GPU, for the plan (`--dry-run`); nothing else reads it."""
 

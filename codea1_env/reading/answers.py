@@ -101,8 +101,7 @@ class TrimmedAnswer:
         return _PYTHON.match(self.ranges[place][2][3]) is not None
 
     def suite_ranges(self) -> list[Range]:
-        """The fenced blocks that a suite is read from; none where they hold no assert, as where they show a program and
-        the asserts stand in a list."""
+        """The fenced blocks that a suite is read from; none where they hold no assert, but a program."""
         return self.ranges if any("assert" in self.text[start:end] for start, end, _ in self.ranges) else []
 
     def regions(self) -> list[tuple[int, int]]:

@@ -51,8 +51,7 @@ RETURNED = "__returned__"
 RAISED = "raised"
 """What a test calls the exception that comes out of a call: `raised(f(-1), "ValueError")`."""
 CASE_DEPTH = 100
-"""Levels of nesting in a stored test: as deep as a value on the wire may be, for references return what no player would
-write."""
+"""Levels of nesting in a stored test: as deep as a value on the wire, for references return what nobody would write."""
 
 
 @dataclass(frozen=True, slots=True)

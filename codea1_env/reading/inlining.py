@@ -150,8 +150,7 @@ class SuiteNames:
         self._remembered.remember(bound)
 
     def bind_attributes(self, name: str, attributes: Mapping[str, ast.expr], inner: Sequence[str] = ()) -> None:
-        """From now on these attributes of the name, or of modules `inner` in it, stand for their expressions, in which
-        all names are known."""
+        """From now on attributes of the name, or of modules `inner` in it, stand for expressions of known names."""
         self._was_used = True
         known = {each: self._kept(expression, _Scope()) for each, expression in attributes.items()}
         for module in reversed(inner):
@@ -182,8 +181,7 @@ class SuiteNames:
     @contextmanager
     def function(self, own: Collection[str] | None = None, *, is_nested: bool) -> Iterator[None]:
         """Likewise. A function sees what is known in the module, and of functions around it one that `is_nested` in
-        them: not what is known where it is called. `own`: its own names, where they are known; others that it changes
-        are forgotten at its end."""
+        them: not what is known where it is called. `own`: its own names; others that it changes are forgotten."""
         outside = self._global
         self._global = self._remembered if outside is None else outside
         with self.scope():

@@ -263,8 +263,7 @@ def _tagged_source(tag: str, body: Any) -> str:
 
 
 def _kind_source(node: list[Any]) -> str:
-    """The source of what stands under the tag `k`. Raises ValueError, TypeError or LookupError for a malformed one, and
-    for what has no source."""
+    """The source of what stands under the tag `k`. Raises ValueError, TypeError or LookupError where it has none."""
     kind, *parts = node
     match kind:
         case "Fraction" | "range" | "slice":

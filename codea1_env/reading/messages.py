@@ -29,8 +29,7 @@ _SHOWN = 200
 
 
 def answer_text(given: object, name: str, error: type[Codea1Error] = ConfigurationError) -> str:
-    """The text of an answer, "" of a message without content. `name`: of what was given, for the error. Raises `error`
-    for any other form."""
+    """The text of an answer, "" of a message without content. Raises `error`, which says `name`, for another form."""
     if isinstance(given, str):
         return given
     items = [_plain(each) for each in given] if _is_list(given) else [_plain(given)]  # type: ignore[attr-defined]

@@ -101,8 +101,7 @@ def parses(text: str) -> bool:
 
 
 def scopes_of(text: str) -> symtable.SymbolTable:
-    """Which names the scopes of a text that `parse` takes bind and use, as Python's compiler finds them. Raises
-    Unparsable."""
+    """Which names the scopes of a text bind and use, as Python's compiler finds them. Raises Unparsable."""
     with _quietly():
         return symtable.symtable(text, "program", "exec")
 
@@ -218,8 +217,7 @@ def end_line(statement: ast.stmt) -> int:
 
 
 def unindented(text: str) -> str:
-    """Without the indentation that all lines have in common. Blank lines stay as they are, since they may stand in a
-    string."""
+    """Without the indentation that all lines have in common. Blank lines stay: they may stand in a string."""
     starts = [line[: len(line) - len(line.lstrip(" \t"))] for line in text.split("\n") if line.strip()]
     shared = os.path.commonprefix(starts)  # noqa: RUF071  # texts and no paths
     return without_prefix(text, shared) if shared else text

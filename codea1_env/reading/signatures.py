@@ -74,6 +74,5 @@ def placed(arguments: bytes, names: tuple[str, ...]) -> bytes:
 
 
 def has_solution_class(code: str) -> bool:
-    """Whether a line begins a `class Solution`: as contest sites ask for functions. No parse, so that truncated
-    programs count."""
+    """Whether a line begins a `class Solution`, as of contest sites. No parse, so that truncated programs count."""
     return "Solution" in code and _SOLUTION.search(code) is not None

@@ -35,8 +35,7 @@ class Suite:
     """The tests of a tester's response."""
 
     tests: tuple[WrittenTest, ...]
-    """Every assert that was read, in order of appearance, rejected ones included; in strict fidelity the top-level
-    ones."""
+    """Every assert that was read, in order, rejected ones included; in strict fidelity the top-level ones."""
     unread: tuple[tuple[Ignored, int], ...] = ()
     """What was not read: the reason and how often, the first met first."""
 

@@ -104,8 +104,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def raising_condition(expects: ast.Call, name: str, body: Sequence[ast.stmt] | None) -> ast.expr:
-    """What such a test claims. `name`: of RAISING; `body`: what stands under the `with`, None where it is a call of its
-    own. Raises Rejected."""
+    """What such a test claims. `name`: of RAISING; `body`: what stands under the `with`, if any. Raises Rejected."""
     given = list(expects.args)
     named = {keyword.arg: keyword.value for keyword in expects.keywords}
     types = given.pop(0) if given else named.pop("expected_exception", None)

@@ -79,8 +79,7 @@ class Objects:
         return is_made or (made is not None and grammar.is_call(made, self._entry_point))
 
     def numbered(self, expression: ast.expr) -> ast.expr:
-        """The expression with objects as they are where it comes to them, where it calls one several times. Raises
-        Rejected."""
+        """The expression with objects as they are where it calls them, if it calls one twice. Raises Rejected."""
         made = {}
         counts = Counter(self._named(expression))
         several = [name for name, count in counts.items() if count > 1 and self._is_object(name)]

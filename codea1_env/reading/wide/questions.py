@@ -80,8 +80,7 @@ def is_object(node: ast.expr, entry_point: str) -> bool:
 
 
 def others_in(node: ast.AST, entry_point: str) -> list[str]:
-    """Names that must be the program's own beside the entry point: called, or with an attribute, and known to nobody
-    else."""
+    """Names that must be the program's own beside the entry point: called, or with an attribute, and not known."""
     bases = [each.func if isinstance(each, ast.Call) else each.value for each in ast.walk(node)
              if isinstance(each, ast.Call | ast.Attribute)]  # fmt: skip
     names = {base.id for base in bases if isinstance(base, ast.Name)}
@@ -249,8 +248,7 @@ def is_changed(node: ast.expr, entry_point: str) -> bool:
 
 
 def may_equal(node: ast.expr, stated: Tree) -> bool:
-    """Whether what became of an argument, as stated, may be what it was before: a program that does nothing would do
-    that."""
+    """Whether what became of an argument, as stated, may be what it was before, as if a program did nothing."""
     try:
         return _may_equal(literal_tree(made_of(node)), stated)
     except NotLiteral:

@@ -168,8 +168,7 @@ class WideReader:
             self.unread[Ignored.ASSERT_IN_TEXT if "assert" in text else Ignored.TEXT] += 1
 
     def _body(self, body: Sequence[ast.stmt], source: SourceText) -> str:
-        """The statements of a module, a function or a block, in their order, as long as it is known that they run. One
-        of LEAVES: what else may not."""
+        """The statements of a module, a function or a block, as long as it is known that they run. One of LEAVES."""
         if self._level >= MAX_LEVELS:
             self.unread[Ignored.BLOCK] += 1
             return ""
@@ -259,8 +258,7 @@ class WideReader:
         return copied(condition, made) if made else condition
 
     def _drawn(self, condition: ast.expr) -> ast.expr:
-        """The condition with items of what the entry point returned, `g = f(1)`, in the place of `next(g)`: each takes
-        the next one."""
+        """The condition with the items of what the entry point returned, `g = f(1)`, in the places of `next(g)`."""
         names = {node.args[0].id for node in ast.walk(condition) if is_next(node)}  # type: ignore[attr-defined]
         for name in sorted(names):
             known = self._names.inlined(ast.Name(name, ast.Load()))

@@ -67,8 +67,7 @@ _CLAIMS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, str]]] = {
     **{f"pandas.testing.assert_{kind}_equal": ("same_table", ("left", "right", *_OF_TABLES), _OF_TABLES)
        for kind in ("frame", "series", "index")},
 }  # fmt: skip
-"""{function: its operator, its arguments, and what those behind the first two are unless they are given}: of numpy's
-arrays and pandas' tables."""
+"""{function of arrays or tables: its operator, its arguments, what those behind the first two are if not given}."""
 ASSERTING = frozenset(name for name in _CLAIMS if ".testing." in name)
 """Those that raise where they do not hold: statements of their own."""
 IMPORTED = ASSERTING | {*"numpy.testing pandas.testing numpy.allclose numpy.all types types.GeneratorType".split()}

@@ -347,42 +347,35 @@ def load_preset(name: str | None, config: Path | None = None) -> Preset:
     """
     if config is None:
         return _named("mini" if name is None else name)
-    folders = (str(config.parent.resolve()), str(Path.cwd()))
-    overrides = dict(_overrides(config))
-    extended = overrides.pop("extends", None)
-    if extended is not None and name not in (None, extended):
-        raise ConfigurationError(f"preset must be left out or be what {config} extends ({extended}), got {name!r}")
-    base = _extended(extended or name or "mini", config, (config.resolve(),), folders)
-    return preset_from_dict(overrides, base, str(config), folders)
+    return _of_file(config, (config.resolve(),), (str(config.parent.resolve()), str(Path.cwd())), name)
 
 
 def _named(name: str) -> Preset:
     if name in PRESETS:
         return PRESETS[name]
-    file = CONFIGS / f"{name}.yaml"
     if name not in preset_names():
         near = difflib.get_close_matches(name, preset_names(), 1, 0.7)
         meant = f"; did you mean {near[0]}?" if near else ""
         raise ConfigurationError(f"preset must be one of {', '.join(preset_names())}, got {name}{meant}")
-    return _extended(str(file), file, (), ())
+    return _of_file(CONFIGS / f"{name}.yaml", (), ())
 
 
-def _extended(source: object, config: Path, seen: tuple[Path, ...], folders: tuple[str, ...]) -> Preset:
-    """What `config` extends: a preset's name, or a file beside it. `folders`: as for `preset_from_dict`."""
-    if source in preset_names() and isinstance(source, str):
-        return _named(source)
-    if not isinstance(source, str) or not source.endswith((".yaml", ".yml")):
-        raise ConfigurationError(f"{config}: extends must be one of {preset_names()} or a YAML file, got {source!r}")
-    file = (config.parent / source).resolve()
-    if file in seen:
-        raise ConfigurationError(f"{config}: extends must come to an end, got {file} again")
-    overrides = dict(_overrides(file))
-    base = _extended(overrides.pop("extends", "mini"), file, (*seen, file), folders)
-    return preset_from_dict(overrides, base, str(file), folders)
-
-
-def _overrides(file: Path) -> Mapping[str, Any]:
+def _of_file(file: Path, seen: tuple[Path, ...], folders: tuple[str, ...], name: str | None = None) -> Preset:
+    """What a file makes of the preset, or of the file beside it, that it extends; of `name` if it does not say.
+    `folders`: as for `preset_from_dict`."""
     content = read_yaml(file, "config")
     if content is not None and not isinstance(content, Mapping):
         raise ConfigurationError(f"{file} must be a mapping of fields to values, got {content!r}")
-    return content or {}
+    overrides = dict(content or {})
+    extended = overrides.pop("extends", None)
+    if extended is not None and name not in (None, extended):
+        raise ConfigurationError(f"preset must be left out or be what {file} extends ({extended}), got {name!r}")
+    source = extended or name or "mini"
+    if isinstance(source, str) and source in preset_names():
+        return preset_from_dict(overrides, _named(source), str(file), folders)
+    if not isinstance(source, str) or not source.endswith((".yaml", ".yml")):
+        raise ConfigurationError(f"{file}: extends must be one of {preset_names()} or a YAML file, got {source!r}")
+    other = (file.parent / source).resolve()
+    if other in seen:
+        raise ConfigurationError(f"{file}: extends must come to an end, got {other} again")
+    return preset_from_dict(overrides, _of_file(other, (*seen, other), folders), str(file), folders)

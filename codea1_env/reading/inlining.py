@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -68,41 +69,18 @@ class _Rebinding(NamedTuple):
     """Of the object itself, by which it changes (`_stays`); empty: by anything else."""
 
 
-class _Scope:
-    """The names of a module or a function, over those around it, which are not copied."""
-
-    __slots__ = ("_around", "_own")
-
-    def __init__(self, around: _Scope | None = None) -> None:
-        self._around = around
-        self._own: dict[str, _Remembered | None] = {}
-        """None: forgotten here."""
-
-    def __bool__(self) -> bool:
-        """Whether a name may be known."""
-        return bool(self._own or self._around)
-
-    def get(self, name: str) -> _Remembered | None:
-        scope: _Scope | None = self
-        while scope is not None:
-            if name in scope._own:
-                return scope._own[name]
-            scope = scope._around
-        return None
+class _Scope(ChainMap[str, _Remembered | None]):
+    """The names of a module or a function, over those around it. None: forgotten there."""
 
     def forget(self, name: str) -> None:
-        self._own.pop(name, None)
-        if self._around is not None and self._around.get(name) is not None:
-            self._own[name] = None
-
-    def remember(self, known: Iterable[tuple[str, _Remembered]]) -> None:
-        self._own.update(known)
+        self.pop(name, None)
+        if self.parents.get(name) is not None:
+            self[name] = None
 
     def leave(self, own: Collection[str]) -> None:
         """Forget around it what has changed in it, but for names of its own."""
-        for name in self._own.keys() - own:
-            if self._around is not None:
-                self._around.forget(name)
+        for name in self.maps[0].keys() - own:
+            self.parents.forget(name)
 
 
 class SuiteNames:
@@ -147,7 +125,7 @@ class SuiteNames:
             if expression not in kept:
                 kept[expression] = self._kept(expression, known)
             bound.append((name, kept[expression]))
-        self._remembered.remember(bound)
+        self._remembered.update(bound)
 
     def bind_attributes(self, name: str, attributes: Mapping[str, ast.expr], inner: Sequence[str] = ()) -> None:
         """From now on attributes of the name, or of modules `inner` in it, stand for expressions of known names."""
@@ -155,7 +133,7 @@ class SuiteNames:
         known = {each: self._kept(expression, _Scope()) for each, expression in attributes.items()}
         for module in reversed(inner):
             known = {module: _of_attributes(known)}
-        self._remembered.remember([(name, _of_attributes(known))])
+        self._remembered.update([(name, _of_attributes(known))])
 
     def shadow(self, name: str) -> None:
         """What the suite itself defines under a name of Python's is not known."""
@@ -172,7 +150,7 @@ class SuiteNames:
     def scope(self) -> Iterator[None]:
         """What is remembered inside is forgotten at its end, and what was forgotten is remembered again."""
         outside = self._remembered
-        self._remembered = _Scope(outside)
+        self._remembered = outside.new_child()
         try:
             yield
         finally:
@@ -186,7 +164,7 @@ class SuiteNames:
         self._global = self._remembered if outside is None else outside
         with self.scope():
             if not is_nested:
-                self._remembered = _Scope(self._global)
+                self._remembered = self._global.new_child()
             inside = self._remembered
             try:
                 yield

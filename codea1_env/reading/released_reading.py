@@ -84,16 +84,14 @@ def _in_blocks(code: str, entry_point: str) -> Iterator[WrittenTest | Ignored]:
             elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
                 target = statement.targets[0]
                 if isinstance(target, ast.Name):
-                    names.known[target.id] = statement.value, len(text)
+                    names[target.id] = statement.value, len(text)
 
 
-class _BoundedNames:
-    """The names of a suite, and how much they may still bring into its asserts."""
+class _BoundedNames(dict[str, tuple[ast.expr, int]]):
+    """What each name of a suite stands for, as it was written, and the size of that."""
 
-    def __init__(self) -> None:
-        self.known: dict[str, tuple[ast.expr, int]] = {}
-        """What each stands for, as it was written, and the size of that."""
-        self.left = MAX_INLINED
+    left = MAX_INLINED
+    """How much they may still bring into its asserts."""
 
 
 def _groups(code: str) -> Iterator[str]:
@@ -137,16 +135,14 @@ def _test(statement: ast.stmt, source: str, entry_point: str, names: _BoundedNam
     left = statement.test.left
     if not isinstance(left, ast.Call):
         return None
-    used = [
-        names.known[value.id] for value in given_in(left) if isinstance(value, ast.Name) and value.id in names.known
-    ]
+    used = [names[value.id] for value in given_in(left) if isinstance(value, ast.Name) and value.id in names]
     size = sum(each for _, each in used)
     if len(source) + size > MAX_SOURCE or size > names.left:
         return rejected(source, Reason.TOO_LARGE if used else Reason.TOO_LONG)
     names.left -= size
 
     def known(value: ast.expr) -> ast.expr:
-        return names.known[value.id][0] if isinstance(value, ast.Name) and value.id in names.known else value
+        return names[value.id][0] if isinstance(value, ast.Name) and value.id in names else value
 
     keywords = [ast.keyword(keyword.arg, known(keyword.value)) for keyword in left.keywords]
     call = ast.Call(left.func, [known(value) for value in left.args], keywords)

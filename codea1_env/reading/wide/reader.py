@@ -428,25 +428,22 @@ class WideReader:
         unread, level = self.unread.copy(), self._level
         self._level += 1
         try:
-            return self._given_by(body, source)
+            for statement in body:
+                self._statements.charge(statement)
+                value = statement.value if isinstance(statement, ast.Return | ast.Expr) else None
+                if isinstance(value, ast.Yield):
+                    value = value.value
+                elif not isinstance(statement, ast.Return):
+                    if isinstance(statement, ast.Assert) or self._statement(statement, source):
+                        break
+                    continue
+                if value is None:
+                    break
+                known = self._inlined(value)
+                changed = value if mentions(known, self.entry_point) else self._objects.with_changes(value)
+                return known if changed is value else changed
         finally:
             self.unread, self._level = unread, level
-
-    def _given_by(self, body: Sequence[ast.stmt], source: SourceText) -> ast.expr:
-        for statement in body:
-            self._statements.charge(statement)
-            value = statement.value if isinstance(statement, ast.Return | ast.Expr) else None
-            if isinstance(value, ast.Yield):
-                value = value.value
-            elif not isinstance(statement, ast.Return):
-                if isinstance(statement, ast.Assert) or self._statement(statement, source):
-                    break
-                continue
-            if value is None:
-                break
-            known = self._inlined(value)
-            changed = value if mentions(known, self.entry_point) else self._objects.with_changes(value)
-            return known if changed is value else changed
         raise Rejected(Reason.NOT_PLAIN_DATA)
 
     def _made_by(self, value: ast.expr | None) -> ast.expr | None:

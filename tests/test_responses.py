@@ -510,47 +510,48 @@ def test_threads_that_read_leave_the_warning_filters_as_they_were() -> None:
     assert list(warnings.filters) == before
 
 
-fragments = st.sampled_from(
-    [
-        "assert f(1) == 1",
-        "assert f(a, 'é') == a",
-        "assert ",
-        "a = [1, a]\n",
-        "\n",
-        "\n\n",
-        "```",
-        "```python\n",
-        "~~~",
-        "def f(x):\n    return x\n",
-        "    ",
-        '"""',
-        "'",
-        "(",
-        "]",
-        "{",
-        "\\",
-        "\\\n",
-        "# ",
-        ";",
-        ":",
-        "=",
-        "@",
-        "\0",
-        "\ud800",
-        "\r",
-        "\t",
-        "\f",
-        "lambda",
-        "f'{",
-        "else:",
-        "prose",
-    ]
+LINES = r"""assert f(1) == 1
+assert f(a, 'é') == a
+assert f(x) == 1
+assert len(f(1)) == x
+self.assertEqual(f(1), 2)
+def f(x):
+def test_a():
+class T:
+for x in [1, 2]:
+with pytest.raises(E):
+if __name__ == '__main__':
+@pytest.mark.parametrize('x', [1])
+test_a()
+x = f(1)
+x[0] = 1
+x, y = 1, 2
+f = 1
+import len
+return
+else:
+lambda: f(1)
+f'{
+prose"""
+NO_LINES = (
+    "a = [1, a]\n",
+    "def f(x):\n    return x\n",
+    "    ",
+    "\n",
+    "\n\n",
+    "\\\n",
+    "```",
+    "```python\n",
+    "~~~",
+    '"""',
 )
+fragments = st.sampled_from([*LINES.splitlines(), *NO_LINES, *"'([{)]}\\#;:=@\0\ud800\r\t\f"])
 any_response = st.lists(fragments | st.text(st.characters(), max_size=5), max_size=25).map("".join)
+any_lines = st.lists(fragments, max_size=25).map("\n".join)
 
 
 @settings(deadline=None)
-@given(any_response, st.sampled_from(["strict", "wide", "paper"]))
+@given(any_response | any_lines, st.sampled_from(["strict", "wide", "paper"]))
 def test_any_text_reads_and_what_is_accepted_reads_back(response: str, fidelity: Any) -> None:
     suite = read_suite(response, "f", fidelity=fidelity)
     assert fidelity == "wide" or len(suite.tests) <= response.count("assert")
@@ -580,7 +581,7 @@ def check_accepted(test: Any, entry_point: str, fidelity: Any = "strict") -> Non
     assert fidelity == "paper" or test.stated is not None
     again = read_case(TestCase(test.call, test.claim or "None"), entry_point, fidelity)
     assert (again.reason, again.call, again.inner, again.look) == ("", test.call, test.inner, test.look)
-    assert again.arguments == test.arguments
+    assert (again.arguments, again.relation) == (test.arguments, test.relation)
     if test.stated is not None:
         assert (again.stated, again.value) == (test.stated, test.value)
     ast.parse(test.expression, mode="eval")

@@ -154,23 +154,18 @@ def trainer_arguments(placed: SeatPlacement) -> dict[str, Any]:
             "train_batch_size": "auto",
             "gradient_clipping": "auto",
         }
-    return told | _generator_arguments(placed)
-
-
-def _generator_arguments(placed: SeatPlacement) -> dict[str, Any]:
-    if placed.vllm == "off":
-        return {"use_vllm": False}
+    told["use_vllm"] = placed.vllm != "off"
     if placed.vllm == "server":
-        return {
-            "use_vllm": True,
+        told |= {
             "vllm_mode": "server",
             "vllm_server_base_url": f"http://{placed.vllm_server}",
             "vllm_group_port": placed.vllm_group_port,
         }
-    return {
-        "use_vllm": True,
-        "vllm_mode": "colocate",
-        "vllm_enable_sleep_mode": placed.gpus_per_node > 0,
-        "vllm_tensor_parallel_size": placed.tensor_parallel,
-        "vllm_gpu_memory_utilization": placed.vllm_memory,
-    }
+    elif placed.vllm == "colocate":
+        told |= {
+            "vllm_mode": "colocate",
+            "vllm_enable_sleep_mode": on_gpus,
+            "vllm_tensor_parallel_size": placed.tensor_parallel,
+            "vllm_gpu_memory_utilization": placed.vllm_memory,
+        }
+    return told

@@ -286,29 +286,27 @@ class _RowCounts:
     def __init__(self, rows: int | None) -> None:
         """`rows`: how many there will be at most, where that is known."""
         self._counts: Counter[str] = Counter()
-        self.usable = 0
-        self._tests = self._failed = self._left_out = 0
         self.progress = Progress(sys.stderr, "rows", rows)
 
     def count(self, imported: Imported) -> None:
-        self._counts[imported.status] += 1
-        self._failed += len(imported.failed)
-        self._left_out += len(imported.left_out)
-        if imported.problem is None:
-            self.progress.say(printable(f"{imported.problem_id}: unusable: {imported.why_not}", is_line=True))
-        else:
-            self.usable += 1
-            self._tests += len(imported.problem.golden_tests) + len(imported.problem.hidden_tests)
-            if imported.failed:
-                told = f"{imported.problem_id}: the reference fails {len(imported.failed)} of its tests"
-                self.progress.say(printable(told, is_line=True))
+        problem, failed = imported.problem, len(imported.failed)
+        tests = len(problem.golden_tests) + len(problem.hidden_tests) if problem is not None else 0
+        self._counts.update({imported.status: 1, "rows": 1, "tests": tests, "failed": failed})
+        self._counts["left out"] += len(imported.left_out)
+        told = f"the reference fails {failed} of its tests" if failed else ""
+        if told := told if problem is not None else f"unusable: {imported.why_not}":
+            self.progress.say(printable(f"{imported.problem_id}: {told}", is_line=True))
         self.progress.note = self.summary()
         self.progress.advance()
+
+    @property
+    def usable(self) -> int:
+        return self._counts["rows"] - self._counts["unusable"]
 
     def summary(self) -> str:
         rows = ", ".join(f"{self._counts[status]} {status}" for status in ("all", "some", "none", "unusable"))
         rows += f", {self._counts['unchecked']} unchecked" if self._counts["unchecked"] else ""
         return (
-            f"{sum(self._counts.values())} rows ({rows}), {self._tests} tests, {self._failed} failed by their "
-            f"reference, {self._left_out} left out"
+            f"{self._counts['rows']} rows ({rows}), {self._counts['tests']} tests, {self._counts['failed']} failed by "
+            f"their reference, {self._counts['left out']} left out"
         )

@@ -181,6 +181,8 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
     sampling = players.sampling_of(options)
     if options.trim and options.seat != "coder":
         raise ConfigurationError(f"--trim must come with --seat coder, got --seat {options.seat}")
+    # What is published of these sets is of trimmed programs.
+    is_published = options.seat == "coder" and (options.prompts == EVALPLUS or options.judge == "scripts")
     plan = EvaluationPlan(
         options.seat,
         options.samples,
@@ -190,7 +192,7 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
         fidelity=options.fidelity,
         access=options.access,
         judge=options.judge,
-        trim=_is_trimming(options),
+        trim=bool(is_published if options.trim is None else options.trim),
     )
     if options.output == Path("-"):
         raise ConfigurationError("--output must be a directory, got -; give the path of a directory")
@@ -313,13 +315,6 @@ def _named(specs: Sequence[str]) -> dict[str, str]:
             raise ConfigurationError(f"--problems must have different names, got {name!r} twice")
         sets[name] = spec
     return sets
-
-
-def _is_trimming(options: argparse.Namespace) -> bool:
-    """Whether programs run trimmed, too. What is published of these sets is of trimmed programs."""
-    if options.trim is not None:
-        return bool(options.trim)
-    return options.seat == "coder" and bool(options.prompts == EVALPLUS or options.judge == "scripts")
 
 
 def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbox) -> Sequence[Problem]:

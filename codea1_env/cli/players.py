@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -185,7 +185,10 @@ def _either(spec: str, options: argparse.Namespace, prompt: Prompt | None) -> Pl
         from codea1_env.players.vllm_offline import VLLMPlayer  # likewise
 
         return VLLMPlayer.load(where, prompt=prompt)
-    return _server(where, options, prompt)
+    url, mark, model = where.rpartition("#")
+    if not (url and mark and model):
+        raise ConfigurationError(f"a server must be given as openai:URL#MODEL, got {'openai:' + where!r}")
+    return OpenAIPlayer(url, model, traffic=_traffic_of(options), prompt=prompt)
 
 
 def _mini_prompt(request: Request) -> Messages:
@@ -197,13 +200,6 @@ def _mini_prompt(request: Request) -> Messages:
     )
 
 
-def _server(where: str, options: argparse.Namespace, prompt: Prompt) -> OpenAIPlayer:
-    url, mark, model = where.rpartition("#")
-    if not (url and mark and model):
-        raise ConfigurationError(f"a server must be given as openai:URL#MODEL, got {'openai:' + where!r}")
-    return OpenAIPlayer(url, model, traffic=_traffic_of(options), prompt=prompt)
-
-
 def _recorded(path: Path) -> RecordedPlayer:
     if not path.is_file():
         raise ConfigurationError(f"a record must be a file, got {path}")
@@ -213,8 +209,10 @@ def _recorded(path: Path) -> RecordedPlayer:
         programs = read_programs(path)
         cut_off: Counter[str] = Counter()  # sets may share questions, whose answers are put together
         try:
-            for answers in _answers(content):
-                cut_off[answers["problem_id"]] += int(answers.get("truncated", 0))
+            for line in content.split(b"\n")[:-1]:  # an incomplete last one is left out
+                if line.startswith(b'{"kind":"answers"'):
+                    answers = json.loads(line)
+                    cut_off[answers["problem_id"]] += int(answers.get("truncated", 0))
             asked = {"sampling": plan["sampling"], "seed": plan["seed"], "prompts": _design(plan.get("prompts"))}
             name = f"recorded {plan['player']}"
         except (ValueError, LookupError, TypeError) as error:
@@ -250,13 +248,6 @@ def _design(digest: str | None) -> str:
     """The name of the design that a journal names by its digest; the digest itself of one that somebody wrote."""
     known = {text_digest(find_prompts(name)): name for name in design_names()}
     return DEFAULT if digest is None else known.get(digest, digest)
-
-
-def _answers(content: bytes) -> Iterator[dict[str, Any]]:
-    """Lines of a journal; an incomplete last one is left out."""
-    for line in content.split(b"\n")[:-1]:
-        if line.startswith(b'{"kind":"answers"'):
-            yield json.loads(line)
 
 
 def add_game(parser: argparse.ArgumentParser) -> None:

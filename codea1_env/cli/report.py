@@ -83,7 +83,8 @@ def _make(runs: Sequence[RunRead], options: argparse.Namespace) -> int:
     for run in runs:
         for note in run.notes:
             say(f"codea1: {run.name}: {note}")
-    print(_as_json(runs, written) if options.json else "\n".join(f"wrote {path}" for path in written))
+    made = {"written": list(map(str, written)), "runs": [_described(run) for run in runs]}
+    print(json.dumps(made, indent=1) if options.json else "\n".join(f"wrote {path}" for path in written))
     return 0
 
 
@@ -148,10 +149,6 @@ def _live_page(places: Sequence[Path | str]) -> str:
             return _page([RunOnPage(run, kept_duels(run.directory)) for run in runs], refreshes=True)
     except (Codea1Error, OSError) as error:
         return notice(str(error))
-
-
-def _as_json(runs: Sequence[RunRead], written: Sequence[Path]) -> str:
-    return json.dumps({"written": list(map(str, written)), "runs": [_described(run) for run in runs]}, indent=1)
 
 
 def _described(run: RunRead) -> dict[str, Any]:

@@ -64,13 +64,10 @@ def requirement(value: object, kind: type, low: float = 0, high: float = 0, choi
         return "" if isinstance(value, str) and len(value) >= low else "text" if low == 0 else "text that is not empty"
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     if not numeric or (kind is int and not isinstance(value, int)) or not low <= value <= high:  # type: ignore[operator]  # a number here
-        hint = " (YAML reads 1e-6 as text: write 1.0e-6)" if isinstance(value, str) and _is_exponent(value) else ""
+        is_exponent = isinstance(value, str) and re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value) is not None
+        hint = " (YAML reads 1e-6 as text: write 1.0e-6)" if is_exponent else ""
         return f"{'a whole number' if kind is int else 'a number'} in [{low}, {high}]{hint}"
     return ""
-
-
-def _is_exponent(value: str) -> bool:
-    return re.fullmatch(r"[-+]?\d+[eE][-+]?\d+", value) is not None
 
 
 TRACKERS = ("tensorboard", "wandb", "trackio")

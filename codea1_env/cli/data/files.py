@@ -254,7 +254,9 @@ def _drafts(source: Source, options: argparse.Namespace, evaluation: Contaminati
     rows = rows_of_source(source, options.path, split=options.split, revision=options.revision)
     rows = _telling(rows, options) if options.name == ROWS else rows
     chosen = _of_difficulty(source.drafts(rows, with_scripts=options.scripts), options.difficulty)
-    return (_uncontaminated(draft, evaluation) for draft in islice(chosen, options.limit))
+    for draft in islice(chosen, options.limit):
+        why = evaluation.of(draft.problem) if isinstance(draft, Draft) else ""
+        yield Unreadable(draft.problem.problem_id, why) if why and isinstance(draft, Draft) else draft
 
 
 def _of_difficulty(drafts: Iterable[Draft | Unreadable], wanted: str | None) -> Iterator[Draft | Unreadable]:
@@ -273,11 +275,6 @@ def _of_difficulty(drafts: Iterable[Draft | Unreadable], wanted: str | None) -> 
     if not named:
         raise ConfigurationError(f"--difficulty must be left out for rows that state none, got {wanted!r}")
     raise ConfigurationError(f"--difficulty must be one that the rows have: {', '.join(named)}; got {wanted!r}")
-
-
-def _uncontaminated(draft: Draft | Unreadable, evaluation: Contamination) -> Draft | Unreadable:
-    why = evaluation.of(draft.problem) if isinstance(draft, Draft) else ""
-    return Unreadable(draft.problem.problem_id, why) if why and isinstance(draft, Draft) else draft
 
 
 class _RowCounts:

@@ -237,7 +237,8 @@ def exact_text(number: Exact) -> str:
 def moment_text(moment: Moment) -> str:
     """A text that two share exactly when they are equal."""
     if isinstance(moment, range):
-        length = _length(moment)
+        span = moment.stop - moment.start
+        length = max(0, -(-span // moment.step))  # `len` takes small ranges alone
         return f"range:{length}:{moment.start if length else 0:x}:{moment.step if length > 1 else 0:x}"
     if isinstance(moment, datetime.timedelta):
         return f"timedelta:{moment.days}:{moment.seconds}:{moment.microseconds}"
@@ -252,8 +253,3 @@ def moment_text(moment: Moment) -> str:
         )
     since = datetime.timedelta(0, moment.second + 60 * moment.minute + 3600 * moment.hour, moment.microsecond)
     return f"time:{(since - offset) // datetime.timedelta.resolution}"
-
-
-def _length(numbers: range) -> int:
-    span = numbers.stop - numbers.start
-    return max(0, -(-span // numbers.step)) if numbers.step > 0 else max(0, -(span // -numbers.step))

@@ -69,7 +69,8 @@ class Expanded(ast.NodeTransformer):
 
     def _written_out(self, node: _Comprehension) -> ast.expr:
         """A display of what a comprehension makes of each row; itself where its rows are not known or need no call."""
-        clause, made = node.generators[0], _made_of(node)
+        clause = node.generators[0]
+        made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
         inside = [*made, *clause.ifs]
         names = {*names_in(clause.target)}
         calls = [call for each in inside for call in self._calls(each) if names & {*names_in(call)}]
@@ -178,10 +179,6 @@ def _is_map(node: ast.AST) -> bool:
 
 def _is_starred(node: ast.expr) -> bool:
     return isinstance(node, ast.Starred)
-
-
-def _made_of(node: _Comprehension) -> list[ast.expr]:
-    return [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
 
 
 def bound_in(target: ast.expr, row: ast.expr) -> dict[str, ast.expr] | None:

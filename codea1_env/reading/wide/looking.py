@@ -97,7 +97,10 @@ class _Holes(ast.NodeTransformer):
             grammar.is_call(node, name) or questions.is_question(node, name) or questions.classes_raised(node)
         ):
             return self._hole(node)
-        is_of_object = isinstance(node, ast.Attribute) and questions.is_object(_made(node), name)
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        is_of_object = isinstance(node, ast.Attribute) and questions.is_object(root, name)  # type: ignore[arg-type]
         if is_of_object or (isinstance(node, ast.expr) and questions.is_operation(node, name)):
             return self._hole(node)  # type: ignore[arg-type]  # as good as a call
         return self.generic_visit(node)
@@ -118,12 +121,6 @@ class _Asking(ast.NodeTransformer):
         if node.attr in LOOKED_METHODS or known_name(node) in LOOKED or known_name(node.value) in _MODULES:
             return node
         return ast.Call(ast.Name(ATTRIBUTE, ast.Load()), [node.value, ast.Constant(node.attr)], [])
-
-
-def _made(node: ast.expr) -> ast.expr:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node
 
 
 def _check(look: ast.expr, entry_point: str, *, is_one: bool, max_depth: int) -> None:

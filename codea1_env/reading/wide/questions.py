@@ -132,10 +132,7 @@ def is_set(node: ast.Attribute) -> bool:
     """Whether an attribute is asked for that the test has set itself, which any program would keep."""
     while isinstance(node.value, ast.Attribute):
         node = node.value
-    if not _is_history(node.value):
-        return False
-    listed = node.value.func.body.value.elts  # type: ignore[attr-defined]
-    calls = [each for each in listed if isinstance(each, ast.Call)]
+    calls = [each for each in _calls_of(node.value) if isinstance(each, ast.Call)]
     named = [call.args[0] for call in calls if getattr(call.func, "attr", "") == "__setattr__"]
     return any(isinstance(name, ast.Constant) and name.value == node.attr for name in named)
 
@@ -179,8 +176,7 @@ def made_of(node: ast.expr) -> ast.expr:
 
 def after(node: ast.expr, calls: list[ast.expr]) -> ast.Call | None:
     """The object after more calls, in which it is called IT; None where that is too much to ask."""
-    before = node.func.body.value.elts[:-1] if _is_history(node) else []  # type: ignore[attr-defined]
-    listed = ast.List([*before, *calls, ast.Name(IT, ast.Load())], ast.Load())
+    listed = ast.List([*_calls_of(node), *calls, ast.Name(IT, ast.Load())], ast.Load())
     last = ast.Subscript(listed, ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Load())
     parameters = ast.arguments([], [ast.arg(IT)], None, [], [], None, [])
     asked = ast.Call(ast.Lambda(parameters, last), [made_of(node)], [])
@@ -217,7 +213,7 @@ def _calculates(node: ast.AST, entry_point: str) -> bool:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if (name in CODE_BUILTINS or name in SHORT) and name != entry_point:
             return True
-        inner += node.func.body.value.elts if _is_history(node) else []  # type: ignore[attr-defined]
+        inner += _calls_of(node)
     elif isinstance(node, ast.BinOp | ast.Subscript | ast.Compare | ast.JoinedStr | ast.comprehension):
         return True
     return any(_calculates(each, entry_point) for each in inner)
@@ -268,6 +264,11 @@ def _is_history(node: ast.expr) -> bool:
         ):
             return name == listed == IT and not (given.vararg or given.kwarg) and ast.unparse(last) == "-1"
     return False
+
+
+def _calls_of(node: ast.expr) -> list[ast.expr]:
+    """What was called of such an object before; nothing of another expression."""
+    return node.func.body.value.elts[:-1] if _is_history(node) else []  # type: ignore[attr-defined]
 
 
 def _is_it(node: ast.AST) -> bool:
@@ -345,15 +346,17 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
 
 
 def _check_history(node: ast.Call, entry_point: str, is_inside: bool) -> None:
-    made = node.args[0]
-    *calls, _ = node.func.body.value.elts  # type: ignore[attr-defined]
+    made, calls = node.args[0], _calls_of(node)
     if is_made(node, entry_point):
         _check(made, entry_point, is_inside)
     else:
         if not isinstance(made, ast.List | ast.Dict | ast.Set) or grammar.mentions(made, entry_point):
             raise Rejected(Reason.WRAPPED_CALL)
         check_code(made, entry_point, (), grammar.MAX_DEPTH)
-        if not all(grammar.is_call(call, entry_point) and any(map(_is_it, given_in(call))) for call in calls):
+        if not all(
+            isinstance(call, ast.Call) and grammar.is_call(call, entry_point) and any(map(_is_it, given_in(call)))
+            for call in calls
+        ):
             raise Rejected(Reason.WRAPPED_CALL)
     for call in calls:
         _check(call, entry_point, True)

@@ -429,7 +429,9 @@ class _Terms:
                 near = self._approximately(one, other, room)
                 return near if name == "eq" else Relation("not", (near,))
         if name == "in" and left in self._mentioning and questions.stated(right) is not right:
-            return Relation("or", tuple(self._pair("eq", left, each, room) for each in _parts(right)))
+            if not isinstance(right, ast.List | ast.Tuple):
+                raise Rejected(Reason.OPERATOR)
+            return Relation("or", tuple(self._pair("eq", left, each, room) for each in right.elts))
         for one, other in ((left, right), (right, left)):
             is_stated = name in ("eq", "ne") and one in self._mentioning
             stated = questions.stated(other) if is_stated else other
@@ -495,13 +497,6 @@ class _Terms:
 
 _BY_LABEL = {"loc": True, "at": True, "iloc": False, "iat": False}
 """Of tables of pandas: whether what stands in the brackets is labels, or places."""
-
-
-def _parts(node: ast.expr) -> list[ast.expr]:
-    """What one of a list or a tuple may be. Raises Rejected for another container."""
-    if not isinstance(node, ast.List | ast.Tuple):
-        raise Rejected(Reason.OPERATOR)
-    return node.elts
 
 
 def _is_singleton(node: ast.expr) -> bool:

@@ -152,9 +152,7 @@ def _score(options: argparse.Namespace) -> int:
 
 
 def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) -> int:
-    book = None
-    if options.book is not None:
-        book = _book(options.book)
+    book = None if options.book is None else _book(options.book)
     lines = verdicts = failed = suites = programs = 0
     unreadable: list[tuple[str, ...]] = []
     denied: list[tuple[str, ...]] = []

@@ -257,8 +257,7 @@ def _players(
 
 
 def _as_text(played: Tournament) -> str:
-    width = max(len(each.name) for each in (*played.coders, *played.testers))
-    width = max(width, len("tester"))
+    width = max(len(name) for name in ("tester", *(each.name for each in (*played.coders, *played.testers))))
     lines = []
     for title, standings in (("coder", played.coders), ("tester", played.testers)):
         lines.append(f"{title:<{width}}  rating     95 % interval    won  drawn   lost  reward")

@@ -137,7 +137,7 @@ def exit_status(main: Callable[[], int]) -> int:
             return status
         if isinstance(error, BrokenPipeError):
             return CLOSED
-        if _is_full(error):
+        if getattr(error, "errno", None) in FULL or any(words in str(error) for words in FULL_WORDS):
             said = f"a run must have room for its files, got {' '.join(str(error).split()):.300}; "
             _tell(f"{said}make room and --resume it, or name another --output")
         elif isinstance(own := as_own(error), OwnCodeFailed):
@@ -165,11 +165,6 @@ def _tell(said: object) -> None:
     if isinstance(said, OwnCodeFailed):
         print(said.args[1], end="", file=sys.stderr)  # whoever wrote that code needs its traceback
     print(f"{Path(sys.argv[0]).name}: {said}", file=sys.stderr)
-
-
-def _is_full(error: Exception) -> bool:
-    is_told = isinstance(error, OSError) and error.errno in FULL
-    return is_told or any(words in str(error) for words in FULL_WORDS)
 
 
 def _asked(given: argparse.Namespace, recipe: str) -> Preset:

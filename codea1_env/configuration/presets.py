@@ -276,7 +276,9 @@ def preset_from_dict(
             raise ConfigurationError(f"{where}: a key must be one of {sorted(names)}, got {key!r}")
         current = getattr(base, key)
         if key in ("differences", "report_to", "seats"):
-            changes[key] = _lines(value, f"{where}: {key}")
+            if not isinstance(value, list | tuple) or not all(isinstance(line, str) for line in value):
+                raise ConfigurationError(f"{where}: {key} must be a list of texts, got {value!r}")
+            changes[key] = tuple(value)
         elif isinstance(current, Prompts):
             is_name = isinstance(value, str)
             changes[key] = find_prompts(value, folders) if is_name else prompts_from(value, f"in {where}")
@@ -331,12 +333,6 @@ def _with_generations(overrides: Mapping[str, Any], where: str) -> Mapping[str, 
             )
         sizes = sizes if given is None else {**sizes, size: given}
     return {**overrides, "grpo": kept, **({"round": sizes} if sizes else {})}
-
-
-def _lines(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(line, str) for line in value):
-        raise ConfigurationError(f"{where} must be a list of texts, got {value!r}")
-    return tuple(value)
 
 
 def load_preset(name: str | None, config: Path | None = None) -> Preset:

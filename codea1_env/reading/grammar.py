@@ -116,6 +116,11 @@ class Pure(NamedTuple):
     tree: Tree
     is_literal: bool
 
+    @property
+    def encoded(self) -> bytes | None:
+        """On the wire, where it is a literal."""
+        return encode(self.tree) if self.is_literal else None
+
 
 class CallArguments(NamedTuple):
     """The arguments of a call of the entry point."""
@@ -244,7 +249,7 @@ def _read(call: ast.Call, value: ast.expr, source: str, entry_point: str, max_de
         call=f"{entry_point}({arguments.source})",
         stated=stated.source,
         arguments=arguments.encoded,
-        value=encode(stated.tree) if stated.is_literal else None,
+        value=stated.encoded,
     )
 
 
@@ -259,16 +264,13 @@ def _around(left: ast.Call, value: Pure | None, source: str, entry_point: str, m
         check_pure(around, entry_point, (frozenset((RETURNED,)),), max_depth, NO_NAMES)
         look = ast.unparse(around)
     arguments = arguments_of(inner, entry_point, max_depth, stars=True)
-    encoded: bytes | None = b""  # stands for no value: nothing equals it
-    if value is not None:
-        encoded = encode(value.tree) if value.is_literal else None
     return WrittenTest(
         source=source[:MAX_SHOWN],
         reason="",
         call=text,
         stated=value.source if value is not None else None,
         arguments=arguments.encoded,
-        value=encoded,
+        value=value.encoded if value is not None else b"",  # which stands for no value: nothing equals it
         inner=ast.unparse(inner) if look else "",
         look=look,
     )

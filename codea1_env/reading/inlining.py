@@ -13,7 +13,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from codea1_env.reading.grammar import MAX_DEPTH, MAX_SOURCE
 from codea1_env.reading.pure_expressions import CODE, Reason, Rejected, given_in, known_name, parameters_of
@@ -373,7 +373,7 @@ class _Copy:
             elif isinstance(value, ast.expr):
                 copy = self.of(value, level + 1, hidden)
             changed[field] = copy
-        return _like(node, changed)
+        return type(node)(**changed)  # type: ignore[arg-type]  # what it had, copied
 
     def _item(self, item: object, level: int, hidden: frozenset[str]) -> object:
         """One element of a node's list: an expression, a keyword argument, an operator, or None in `{**x}`."""
@@ -401,7 +401,7 @@ class _Copy:
             for field, value in ast.iter_fields(node)
             if isinstance(value, ast.expr)
         }
-        return _like(node, {**parts, "generators": copies})
+        return type(node)(**parts, generators=copies)  # type: ignore[call-arg,arg-type]  # likewise
 
     def _attribute(self, node: ast.Attribute, hidden: frozenset[str]) -> _Remembered | None:
         """What an attribute of a remembered name stands for, where that is known."""
@@ -434,10 +434,3 @@ class _Copy:
         self.levels = max(self.levels, level)
         if level > _MAX_LEVELS:
             raise Rejected(Reason.TOO_DEEP)
-
-
-def _like(node: ast.expr, fields: dict[str, object]) -> ast.expr:
-    """A node of the same kind with these fields."""
-    kind: Any = type(node)
-    copy: ast.expr = kind(**fields)
-    return copy

@@ -15,7 +15,7 @@ def containers_of(sandbox: DockerSandbox) -> list[str]:
 
 def started(sandbox: DockerSandbox) -> list[str]:
     """Those that have started and been tried, whatever they do now."""
-    return [slot.container.container_id for slot in sandbox._slots if slot.container is not None]
+    return [container.container_id for container in sandbox._processes._members]
 
 
 def candidates(engine: Any, container: str) -> list[str]:

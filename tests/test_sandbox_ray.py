@@ -33,8 +33,9 @@ from codea1_env.sandbox import (
     RaySandbox,
     open_sandbox,
 )
+from codea1_env.sandbox.chunks import CHUNK_JOBS, MAX_CHUNK_JOBS, chunks
 from codea1_env.sandbox.frames import pack_result, unpacked_result
-from codea1_env.sandbox.ray_cluster import CHUNK_JOBS, MAX_CHUNK_JOBS, NodeSandbox, chunks
+from codea1_env.sandbox.ray_cluster import NodeSandbox
 
 needs_ray = pytest.mark.usefixtures("cluster")
 

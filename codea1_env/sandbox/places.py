@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
@@ -31,7 +31,7 @@ from codea1_env.class_paths import as_own, look_in, own_exits
 from codea1_env.closing import interrupts_later
 from codea1_env.errors import SandboxError
 from codea1_env.extras import extra
-from codea1_env.sandbox.processes import Greeting, Lost, Member, Processes, Served
+from codea1_env.sandbox.processes import Greeting, Lost, Member, Processes, Served, Unit
 
 _log = logging.getLogger(__name__)
 
@@ -112,7 +112,8 @@ class _Here(Processes):
     """
 
     def __init__(self, count: int, make: Callable[[], Served], version: str, cores: int) -> None:
-        super().__init__(count, make, version)
+        super().__init__(count, version)
+        self._make = make
         mine = sorted(os.sched_getaffinity(0))
         self._cores = mine if cores == 1 and len(mine) <= count and count > 1 else []
 
@@ -221,9 +222,15 @@ class _OnRay(Processes):
     """On the nodes of a cluster, spread over them."""
 
     def __init__(self, count: int, make: Callable[[], Served], version: str, address: str | None, cores: int) -> None:
-        super().__init__(count, make, version)
-        self._ray, self._address, self._cores = load_ray(), address, cores
+        super().__init__(count, version)
+        self._make, self._ray, self._address, self._cores = make, load_ray(), address, cores
         self._cluster: ExitStack | None = None
+
+    def work(self, units: Iterable[Unit]) -> None:
+        try:
+            super().work(units)
+        except self._ray.exceptions.RayError as error:
+            raise SandboxError(f"the Ray cluster must do its work, got {type(error).__name__}: {error}") from error
 
     def close(self) -> None:
         super().close()

@@ -3,7 +3,7 @@
 Every unit of work has a process that it goes to if it can, such as by a stable hash of its question: what that process
 remembers of the question is used again. A free process without one of its own takes another's, so none waits for a busy
 one; what a lost process had in hand goes to whoever is free, and another process takes its place, on another node where
-its own is gone. So results must not depend on who worked. Does not know what the work is: see `ray_cluster.py`,
+its own is gone. So results must not depend on who worked. Does not know what the work is: see `chunks.py`,
 `arena/sharded.py` and `records/score_stream.py`.
 """
 
@@ -14,7 +14,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -107,18 +107,21 @@ class Member(abc.ABC):
 class Processes(Owned, abc.ABC):
     """`count` processes with an object each. Not thread-safe: one caller at a time."""
 
-    def __init__(self, count: int, make: Callable[[], Served], version: str) -> None:
+    def __init__(self, count: int, version: str) -> None:
         """`version`: what each greets with; empty: what the first one does."""
         super().__init__()
-        self.count, self._make = count, make
+        self.count = count
         self._members: list[Any] = []
         self._version = version
         self._stillborn = 0  # in a row, before they greeted
         self._lonely_since = 0.0
 
     def start(self) -> None:
-        """Begin to start the processes that are not there. Raises SandboxError."""
+        """Begin to start the processes that are not there, or no longer fit. Raises SandboxError."""
         self.require_usable()
+        for member in [each for each in self._members if each.has_greeted and not each.units and not self._fits(each)]:
+            self._members.remove(member)
+            member.close()
         if len(self._members) < self.count:
             self._lonely_since = time.monotonic()
             with self._starting():
@@ -170,7 +173,7 @@ class Processes(Owned, abc.ABC):
             for place, member in enumerate(self._members):
                 if member.has_greeted and len(member.units) == has and len(waiting) >= at_least:
                     unit = next((unit for unit in waiting if unit.home == place), waiting[0])
-                    if has and (unit.is_suspect or member.units[0].is_suspect):
+                    if has and (unit.is_suspect or member.units[0].is_suspect or not self._fits(member)):
                         continue
                     waiting.remove(unit)
                     unit.is_given, unit.worker = True, place
@@ -235,6 +238,10 @@ class Processes(Owned, abc.ABC):
         with self._starting():
             place = self._members.index(member)
             self._members[place] = self._started(place)
+
+    def _fits(self, member: Any) -> bool:
+        """Whether it may be given more; another one takes its place where it has nothing to do and may not."""
+        return True
 
     def _starting(self) -> Any:
         """Around the start of processes."""

@@ -1,6 +1,7 @@
 """The only place that talks to Docker: one container with its attached streams, and the clearing of what others left.
 
-Needs the extra `docker`. Does not know jobs: see `backend.py`. A container is trusted with nothing but its own streams.
+Needs the extra `docker`. Does not know who works on what: see `backend.py`. Does not trust a container: one that is
+silent, too slow or says what no driver would is lost, with all that it had in hand.
 """
 
 from __future__ import annotations
@@ -9,16 +10,34 @@ import contextlib
 import importlib
 import json
 import os
-import select
 import socket
+import ssl
 import struct
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codea1_env.errors import SandboxError, SandboxUnsafe
 from codea1_env.extras import extra
-from codea1_env.sandbox.frames import FAILED, HEADER, HELLO, MAX_NOTICE_BYTES, UNSAFE, Broken, Frame, read_head
+from codea1_env.sandbox.frames import (
+    ALIVE,
+    FAILED,
+    HEADER,
+    HELLO,
+    MAX_NOTICE_BYTES,
+    RESULT,
+    UNSAFE,
+    Broken,
+    Frame,
+    largest_result,
+    pack_job,
+    read_head,
+    read_result,
+)
+from codea1_env.sandbox.local import WALL_PER_BUDGET
+from codea1_env.sandbox.processes import Greeting, Lost, Member
+from codea1_env.sandbox.protocol import Job, JobResult
 from codea1_env.sandbox.scheduling import stat_of
 
 OWNER_LABEL = "codea1.owner"
@@ -31,6 +50,10 @@ PACKAGES_LABEL = "codea1.packages"
 _PIDS = 128
 _STARTUP_TIMEOUT_S = 120.0
 _SEND_TIMEOUT_S = 60.0
+_SILENCE_S = 60.0
+"""The driver gives a sign of life every 5 s: a container that says nothing for so long is frozen or lost."""
+_MOST_READS = 64
+"""In a row, of one that never stops to talk."""
 _CALL_TIMEOUT_S = 60
 _STDERR_BYTES = 2000
 _STREAM_HEADER = struct.Struct(">BxxxI")  # how Docker multiplexes standard output (1) and error (2)
@@ -103,29 +126,42 @@ def remove(client: Any, container: str) -> None:
             client.wait(container, timeout=_CALL_TIMEOUT_S, condition="removed")
 
 
-class Container:
-    """One running container with the driver in it, and the frames that go in and out."""
+class Container(Member):
+    """One running container with the driver in it: chunks of jobs go in, results come out, each checked as it comes."""
+
+    where = "the Docker engine"
 
     def __init__(self, client: Any, image: str, options: Mapping[str, object], memory_mb: int, runtime: str | None):
-        """Start it and wait until the driver is ready. `options` are the driver's.
-
-        Raises Broken, SandboxUnsafe (from inside), and what the `docker` package raises.
-        """
-        self.memory_mb = memory_mb
-        self.jobs = 0
-        self._client = client
-        self._inbox = bytearray()
-        self._multiplexed = bytearray()
+        """Start it. `options` are the driver's. Raises nothing of the engine's: `take` tells what went wrong."""
+        super().__init__()
+        self.memory_mb, self.jobs, self.container_id = memory_mb, 0, ""
+        self.layers: Mapping[str, bool | str] = {}
+        self._client, self._image = client, image
+        self._chunks: deque[Sequence[Job]] = deque()
+        self._results: list[JobResult] = []
+        """Of the first chunk, as far as they have come."""
+        self._answers: deque[Any] = deque()
+        self._failure: Exception | None = None
+        self._heard_at = time.monotonic()
+        self._due_at = self._heard_at + _STARTUP_TIMEOUT_S
+        """When the driver must have greeted, or the first job have ended, whatever it says meanwhile."""
+        self._inbox, self._multiplexed, self._stderr = bytearray(), bytearray(), b""
         self._received = memoryview(bytearray(1 << 18))  # one for all: a new one each time frays the heap
-        self._stderr = b""
-        host_config = client.create_host_config(
+        self._stream: Any = None
+        try:
+            self._start(options, runtime)
+        except (require_docker().errors.DockerException, OSError) as error:
+            self._failure = Lost(str(error))
+
+    def _start(self, options: Mapping[str, object], runtime: str | None) -> None:
+        host_config = self._client.create_host_config(
             network_mode="none",
             read_only=True,
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
             pids_limit=_PIDS,
-            mem_limit=memory_mb << 20,
-            memswap_limit=memory_mb << 20,
+            mem_limit=self.memory_mb << 20,
+            memswap_limit=self.memory_mb << 20,
             init=True,
             auto_remove=True,
             ipc_mode="none",  # no /dev/shm
@@ -133,32 +169,118 @@ class Container:
             log_config={"Type": "none"},  # what candidates cause to be written is nobody's to keep
             runtime=runtime,
         )
-        self.container_id = client.create_container(
-            image,
+        self.container_id = self._client.create_container(
+            self._image,
             command=[json.dumps(options)],
             user="65534:65534",
             stdin_open=True,  # until this side closes it, or dies: the driver ends with it
             labels={OWNER_LABEL: owner_identity(os.getpid())},
             host_config=host_config,
         )["Id"]
-        self._stream: Any = None
-        try:
-            streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-            self._stream = client.attach_socket(self.container_id, params=streams)
-            self._socket: socket.socket = getattr(self._stream, "_sock", self._stream)
-            client.start(self.container_id)
-            self.layers = self._read_layers()
-        except BaseException:
-            self.close()
-            raise
+        streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        self._stream = self._client.attach_socket(self.container_id, params=streams)
+        self.socket: socket.socket = getattr(self._stream, "_sock", self._stream)
+        self._client.start(self.container_id)
 
-    def _read_layers(self) -> Mapping[str, bool | str]:
-        frame = self.receive(MAX_NOTICE_BYTES, 0, _STARTUP_TIMEOUT_S)
-        head = read_head(frame) if frame.kind == HELLO else None
-        layers = head.get("layers") if isinstance(head, dict) else None
-        if not isinstance(layers, dict) or not all(isinstance(value, bool | str) for value in layers.values()):
-            raise Broken("the driver must begin with its layers")
-        return {**layers, **self._own_layers()}
+    def give(self, arguments: tuple[Any, ...]) -> None:
+        (jobs,) = arguments
+        self.jobs += len(jobs)
+        self._heard_at = time.monotonic()
+        if not self._chunks:
+            self._due_at = self._heard_at + _longest_s(jobs[0])
+        self._chunks.append(jobs)
+        with contextlib.suppress(OSError):  # it has ended, or takes no input: `take` meets that
+            self.socket.settimeout(_SEND_TIMEOUT_S)
+            self.socket.sendall(b"".join(map(pack_job, jobs)))
+
+    def take(self) -> Any:
+        """First of all a greeting, then for each chunk ([results], layers). Raises SandboxUnsafe, too."""
+        if not self._answers and self._failure is not None:
+            raise self._failure
+        return self._answers.popleft()
+
+    def has_news(self) -> bool:
+        """Hear what it has said meanwhile; whether `take` has something to return or to raise."""
+        try:
+            for _ in range(_MOST_READS):
+                if self._failure is not None or not self._fill():
+                    break
+                while (frame := self._frame()) is not None:
+                    self._understand(frame)
+            is_asked = self._chunks or not self.layers
+            if is_asked and time.monotonic() > min(self._due_at, self._heard_at + _SILENCE_S):
+                raise Broken("was silent, or busy with one job, for too long")
+        except SandboxUnsafe as error:
+            self._failure = error
+        except (Broken, require_docker().errors.DockerException, OSError) as error:
+            said = f"; it said: {_printable(self._stderr.decode('utf-8', 'replace'))}" if self._stderr else ""
+            self._failure = Lost(f"container {self.container_id[:12]}: {error}{said}")
+        return bool(self._answers) or self._failure is not None
+
+    def is_alive(self) -> bool:
+        """Whether it has not ended or told nonsense, as far as is known by now."""
+        self.has_news()
+        return self._failure is None
+
+    def _fill(self) -> bool:
+        """Take in what the engine has for us now, parted into standard output and standard error; whether it had."""
+        try:
+            self.socket.settimeout(0)
+            taken = self.socket.recv_into(self._received)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return False
+        if not taken:
+            raise Broken("has ended")
+        self._heard_at = time.monotonic()
+        self._multiplexed += self._received[:taken]
+        while len(self._multiplexed) >= _STREAM_HEADER.size:
+            stream, size = _STREAM_HEADER.unpack_from(self._multiplexed)
+            end = _STREAM_HEADER.size + size
+            if len(self._multiplexed) < end:
+                break
+            content = self._multiplexed[_STREAM_HEADER.size : end]
+            del self._multiplexed[:end]
+            if stream == 1:
+                self._inbox += content
+            else:
+                self._stderr = (self._stderr + content)[-_STDERR_BYTES:]
+        return True
+
+    def _frame(self) -> Frame | None:
+        """The next frame, once all of it is there. Raises Broken for one that is longer than what is due."""
+        if len(self._inbox) < HEADER.size:
+            return None
+        kind, head, body = HEADER.unpack_from(self._inbox)
+        is_result = kind == RESULT and self._chunks
+        most = largest_result(self._chunks[0][len(self._results)]) if is_result else (MAX_NOTICE_BYTES, 0)
+        if head > most[0] or body > most[1]:
+            raise Broken(f"sent a frame of {head} + {body} bytes, at most {most[0]} + {most[1]} were due")
+        start, end = HEADER.size + head, HEADER.size + head + body
+        if len(self._inbox) < end:
+            return None
+        frame = Frame(kind, bytes(self._inbox[HEADER.size : start]), bytes(self._inbox[start:end]))
+        del self._inbox[:end]
+        return frame
+
+    def _understand(self, frame: Frame) -> None:
+        if frame.kind == RESULT and self._chunks and self.layers:
+            jobs = self._chunks[0]
+            self._results.append(read_result(frame, jobs[len(self._results)]))
+            if len(self._results) == len(jobs):
+                self._answers.append((self._results, self.layers))
+                self._chunks.popleft()
+                self._results = []
+            if self._chunks:
+                self._due_at = time.monotonic() + _longest_s(self._chunks[0][len(self._results)])
+        elif frame.kind == HELLO and not self.layers:
+            self.layers = {**_layers_of(read_head(frame)), **self._own_layers()}
+            self._answers.append(Greeting(self._image, f"container {self.container_id[:12]}"))
+        elif frame.kind == UNSAFE:
+            raise SandboxUnsafe(f"in the container: {_printable(read_head(frame))}")
+        elif frame.kind == FAILED:
+            raise Broken(f"gave up: {_printable(read_head(frame))}")
+        elif frame.kind != ALIVE:
+            raise Broken("must say hello, then answer jobs")
 
     def _own_layers(self) -> Mapping[str, bool | str]:
         """What the engine says that it has put around the container, as far as the engine can."""
@@ -179,91 +301,32 @@ class Container:
             "container_runtime": config["Runtime"],
         }
 
-    def is_alive(self) -> bool:
-        """Between jobs: whether it has not ended meanwhile."""
-        try:
-            while select.select([self._socket], [], [], 0)[0] and len(self._inbox) < MAX_NOTICE_BYTES:
-                self._fill()  # signs of life
-        except (Broken, OSError, ValueError):
-            return False
-        return len(self._inbox) < MAX_NOTICE_BYTES
-
-    def send(self, frame: bytes) -> None:
-        """Raises Broken."""
-        try:
-            self._socket.settimeout(_SEND_TIMEOUT_S)
-            self._socket.sendall(frame)
-        except OSError as error:
-            raise self._broken(f"took no input: {error}") from None
-
-    def receive(self, max_head: int, max_body: int, timeout_s: float) -> Frame:
-        """The next frame. Longer ones, silence and a driver's own complaint end in an exception."""
-        deadline = time.monotonic() + timeout_s
-        kind, head, body = HEADER.unpack(self._take(HEADER.size, deadline))
-        if kind in (UNSAFE, FAILED):
-            max_head, max_body = MAX_NOTICE_BYTES, 0
-        if head > max_head or body > max_body:
-            raise self._broken(f"sent a frame of {head} + {body} bytes, at most {max_head} + {max_body} were due")
-        frame = Frame(kind, self._take(head, deadline), self._take(body, deadline))
-        if kind == UNSAFE:
-            raise SandboxUnsafe(f"in the container: {_printable(read_head(frame))}")
-        if kind == FAILED:
-            raise self._broken(f"gave up: {_printable(read_head(frame))}")
-        return frame
-
-    def _take(self, size: int, deadline: float) -> bytes:
-        while len(self._inbox) < size:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                raise self._broken("was silent for too long")
-            self._socket.settimeout(left_s)
-            try:
-                self._fill()
-            except OSError as error:
-                raise self._broken(f"was silent for too long: {error}") from None
-        taken = bytes(self._inbox[:size])
-        del self._inbox[:size]
-        return taken
-
-    def _fill(self) -> None:
-        """Take in what the engine has for us, parted into standard output and standard error."""
-        taken = self._socket.recv_into(self._received)
-        if not taken:
-            raise self._broken("has ended")
-        self._multiplexed += self._received[:taken]
-        while len(self._multiplexed) >= _STREAM_HEADER.size:
-            stream, size = _STREAM_HEADER.unpack_from(self._multiplexed)
-            end = _STREAM_HEADER.size + size
-            if len(self._multiplexed) < end:
-                break
-            content = self._multiplexed[_STREAM_HEADER.size : end]
-            del self._multiplexed[:end]
-            if stream == 1:
-                self._inbox += content
-            else:
-                self._stderr = (self._stderr + content)[-_STDERR_BYTES:]
-
-    def _broken(self, what: str) -> Broken:
-        said = f"; it said: {_printable(self._stderr.decode('utf-8', 'replace'))}" if self._stderr else ""
-        return Broken(f"the container {what}{said}")
-
     def close(self) -> None:
-        """End and remove it. Idempotent."""
-        self.sever()
+        """End and remove it. What an engine cannot remove now, the next start of a sandbox removes."""
         if self._stream is not None:
             response = getattr(self._stream, "_response", None)  # where the docker package keeps it
             if response is not None:
                 response.close()
             self._stream.close()
-            self._socket.close()
+            self.socket.close()
             self._stream = None
-        remove(self._client, self.container_id)
+        with contextlib.suppress(SandboxError, OSError):
+            if self.container_id:
+                remove(self._client, self.container_id)
 
-    def sever(self) -> None:
-        """End the conversation only; whoever waits for a frame gets Broken."""
-        if self._stream is not None:
-            with contextlib.suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
+    kill = close
+
+
+def _longest_s(job: Job) -> float:
+    """Seconds after which a job must have ended, whatever its container says meanwhile."""
+    return (job.limits.strikes + 1) * WALL_PER_BUDGET * job.limits.budget_s + _SILENCE_S
+
+
+def _layers_of(head: Any) -> Mapping[str, bool | str]:
+    layers = head.get("layers") if isinstance(head, dict) else None
+    if not isinstance(layers, dict) or not all(isinstance(value, bool | str) for value in layers.values()):
+        raise Broken("must begin with its layers")
+    return layers
 
 
 def _printable(text: object) -> str:

@@ -1,0 +1,101 @@
+"""Batches of jobs in chunks, for processes that each hold a sandbox: what the backends Docker and Ray have in common.
+
+Results come back in order, and a chunk whose process is lost runs again elsewhere (`processes.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any
+
+from codea1_env.closing import Closing
+from codea1_env.sandbox.processes import Processes, Unit
+from codea1_env.sandbox.protocol import CallsJob, ExpressionsJob, Job, JobResult
+
+CHUNK_JOBS = 8
+"""Jobs that a chunk has at least, where there are as many: below it the round trip shows."""
+MAX_CHUNK_JOBS = 64
+"""Jobs after which a chunk ends, whoever they belong to: no process is left with all the work of one program."""
+MAX_CHUNK_BYTES = 4 << 20
+"""Bytes of calls after which it ends as well: a process has two chunks in its memory."""
+CHUNKS_PER_WORKER = 4
+"""Chunks that a batch is cut into per worker, at least, so that no worker waits long for the last one."""
+
+
+def chunks(jobs: Sequence[Job], workers: int) -> list[Sequence[Job]]:
+    """Neighbouring jobs, cut between programs: CHUNK_JOBS to MAX_CHUNK_JOBS each, fewer where there are no more, or
+    where they are large.
+
+    The jobs of one duel have one program and stand side by side, so they stay together.
+    """
+    size = min(MAX_CHUNK_JOBS, max(CHUNK_JOBS, math.ceil(len(jobs) / (CHUNKS_PER_WORKER * workers))))
+    pieces: list[Sequence[Job]] = []
+    start = held = 0
+    for at, job in enumerate(jobs, 1):
+        held += sum(map(len, job.calls)) if isinstance(job, CallsJob) else 0
+        length, is_full = at - start, held >= MAX_CHUNK_BYTES
+        is_border = at == len(jobs) or _program(jobs[at]) != _program(job)
+        if at == len(jobs) or length >= MAX_CHUNK_JOBS or is_full or (is_border and length >= size):
+            pieces.append(jobs[start:at])
+            start, held = at, 0
+    if len(pieces) > 1 and len(pieces[-1]) < CHUNK_JOBS and len(pieces[-2]) + len(pieces[-1]) <= MAX_CHUNK_JOBS:
+        last = pieces.pop()
+        pieces[-1] = [*pieces[-1], *last]
+    return pieces
+
+
+def _program(job: Job) -> object:
+    """What makes two jobs neighbours: one program, as one entry point. Expressions have none."""
+    return (job.source, job.entry_point) if not isinstance(job, ExpressionsJob) else job
+
+
+class ChunkedSandbox(Closing):
+    """Runs jobs on up to `workers` processes that each hold a sandbox. A context manager; thread-safe (calls take
+    turns)."""
+
+    def __init__(self, processes: Processes, workers: int) -> None:
+        self._processes, self._workers = processes, workers
+        self._guarantees: Mapping[str, bool | str] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def guarantees(self) -> Mapping[str, bool | str]:
+        """{layer: True, or why it does not hold}, of the process that answered last."""
+        self.run([ExpressionsJob(("1",))])
+        return self._guarantees
+
+    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
+        """Run every job; results in order. Raises SandboxError when the processes, or their sandboxes, fail."""
+        pieces = chunks(jobs, self._workers)
+        ends = accumulate(map(len, pieces))
+        units = [
+            Unit((piece,), place % self._workers, f"running jobs {end - len(piece)} to {end - 1} of a batch")
+            for place, (piece, end) in enumerate(zip(pieces, ends, strict=True))
+        ]
+        with self._lock:
+            self._processes.require_usable()
+            self._prepare(pieces)
+            while not all(unit.is_done for unit in units):
+                self._processes.work(units)
+        results: list[JobResult] = []
+        for unit, piece in zip(units, pieces, strict=True):
+            if isinstance(unit.result, BaseException):
+                raise unit.result
+            answer, self._guarantees = unit.result
+            results += self._results(answer, piece)
+        return results
+
+    def _prepare(self, pieces: Sequence[Sequence[Job]]) -> None:
+        """Before any process is asked. Raises what stands in the way of these jobs."""
+
+    def _results(self, answer: Any, jobs: Sequence[Job]) -> Iterable[JobResult]:
+        """What a process answers for a chunk. Its result also has the guarantees that hold there."""
+        return answer  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """End every process. Idempotent."""
+        with self._lock:
+            self._processes.close()

@@ -29,7 +29,6 @@ from codea1_env.sandbox.frames import (
     read_job,
     read_result,
 )
-from codea1_env.sandbox.protocol import items_of
 
 TEXTS = st.text(st.characters(codec=None), max_size=20)  # lone surrogates too
 LIMITS = st.builds(Limits, time_limit_s=st.floats(0.1, 9), memory_mb=st.integers(64, 999), strikes=st.integers(1, 5))
@@ -65,7 +64,7 @@ def test_a_job_arrives_as_it_was_sent(job: Job) -> None:
 
 @given(JOBS, st.data())
 def test_a_result_arrives_as_it_was_sent_within_its_bounds(job: Job, data: st.DataObject) -> None:
-    count = len(items_of(job))
+    count = len(job.items)
     loaded = JobResult(tuple(data.draw(st.lists(OUTCOMES, min_size=count, max_size=count))))
     for result in (loaded, JobResult((), data.draw(OUTCOMES))):
         frame = parted(pack_result(result))

@@ -25,7 +25,6 @@ from codea1_env.sandbox.protocol import (
     Limits,
     Outcome,
     OutcomeKind,
-    items_of,
 )
 from codea1_env.sandbox.worlds import World
 
@@ -64,7 +63,7 @@ def pack(kind: bytes, head: object, body: bytes = b"") -> bytes:
 
 def largest_result(job: Job) -> tuple[int, int]:
     """Bytes of the head and of the body that the result of `job` may have at most."""
-    items = len(items_of(job)) + 1
+    items = len(job.items) + 1
     return 64 + 64 * MOST_NOTES + _MAX_OUTCOME_HEAD_BYTES * items, job.limits.value_bytes * items
 
 
@@ -107,7 +106,7 @@ def read_result(frame: Frame, job: Job) -> JobResult:
     loaded, rows, denied = head
     if len(denied) > MOST_NOTES or not all(type(note) is str and NOTE.fullmatch(note) for note in denied):
         raise Broken("what a job was denied must be a few notes of the protocol's")
-    if len(rows) != (len(items_of(job)) if loaded else 1):
+    if len(rows) != (len(job.items) if loaded else 1):
         raise Broken(f"a result must have one outcome per item, got {len(rows)}")
     for row in rows:
         _check_outcome(row, job.limits.value_bytes)

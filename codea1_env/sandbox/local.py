@@ -23,7 +23,6 @@ from codea1_env.sandbox.tasks import (
     LESS_MEMORY_MB,
     Task,
     absorb,
-    encoded_items,
     give_up,
     has,
     most_records,
@@ -109,7 +108,7 @@ class LocalSandbox(Owned):
         """Run every job and return the outcomes in order. Raises SandboxError if the sandbox itself fails."""
         with self._lock:
             self.require_usable()
-            tasks = [Task(job, encoded_items(job)) for job in jobs]
+            tasks = [Task(job, job.items) for job in jobs]
             try:
                 self._run([task for task in reversed(tasks) if not refused(task)])
             except OSError as error:  # too many open files, no room for a memory file

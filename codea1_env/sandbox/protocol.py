@@ -5,6 +5,7 @@ Does not promise anything about *how* a backend isolates: see `codea1 doctor` an
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Collection, Sequence
@@ -86,6 +87,11 @@ class CallsJob:
     is_program: bool = False
     """Whether the entry point is made of a whole program, which has standard streams of its own."""
 
+    @property
+    def items(self) -> Sequence[bytes]:
+        """What the job does one after another, each with an outcome of its own."""
+        return self.calls
+
 
 @dataclass(frozen=True, slots=True)
 class ExpressionsJob:
@@ -96,15 +102,18 @@ class ExpressionsJob:
     hash_seed: int = 0
     packages: tuple[str, ...] = ()
     """Of PACKAGES, what the expressions name."""
+    source: ClassVar[str] = ""
+    is_shared: ClassVar[bool] = True
+    is_checker: ClassVar[bool] = False
+    is_program: ClassVar[bool] = False
     world: ClassVar[World] = PLAIN
+
+    @property
+    def items(self) -> Sequence[bytes]:
+        return [json.dumps(text).encode() for text in self.expressions]
 
 
 Job = CallsJob | ExpressionsJob
-
-
-def items_of(job: Job) -> tuple[bytes, ...] | tuple[str, ...]:
-    """What the job does one after another, each with an outcome of its own."""
-    return job.calls if isinstance(job, CallsJob) else job.expressions
 
 
 class OutcomeKind(StrEnum):

@@ -44,23 +44,13 @@ class AttackResult:
 class _Canaries:
     """What the attacks go for. Nothing of the user's own is touched."""
 
-    folder: Path
     secret: str
+    file: Path
+    """Which holds it."""
+    written: Path
+    """Which is not there."""
     listener: socket.socket
     process: subprocess.Popen[bytes]
-
-    @property
-    def file(self) -> Path:
-        return self.folder / "secret.txt"
-
-    @property
-    def written(self) -> Path:
-        return self.folder / "written.txt"
-
-    @property
-    def expected(self) -> bytes:
-        """A value that nothing inside the sandbox can know, in place of a test's right answer."""
-        return json.dumps(self.secret[::-1]).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +102,9 @@ def _canaries() -> Iterator[_Canaries]:
     try:
         with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as listener:
             listener.setblocking(False)
-            canaries = _Canaries(Path(folder), secret, listener, process)
-            canaries.file.write_text(secret)
-            yield canaries
+            file, written = Path(folder, "secret.txt"), Path(folder, "written.txt")
+            file.write_text(secret)
+            yield _Canaries(secret, file, written, listener, process)
     finally:
         del os.environ[_VARIABLE]
         process.kill()
@@ -176,7 +166,8 @@ def _has_written(canaries: _Canaries, result: JobResult) -> str:
 def _has_forged(canaries: _Canaries, result: JobResult) -> str:
     if len(result.outcomes) > 2:
         return f"its records made {len(result.outcomes)} answers of 2 calls"
-    return "a forged record held the right value" if canaries.expected in _values(result) else ""
+    expected = json.dumps(canaries.secret[::-1]).encode()  # in place of a right answer: nothing inside can know it
+    return "a forged record held the right value" if expected in _values(result) else ""
 
 
 def _has_outlived(canaries: _Canaries, result: JobResult) -> str:
@@ -185,7 +176,11 @@ def _has_outlived(canaries: _Canaries, result: JobResult) -> str:
 
 
 # Each program defines `attack`; they are only ever run in a sandbox.
-_READ_FILE = """
+_ATTACKS = (
+    _Attack(
+        "read a file",
+        "return the text of a file of this user and of /etc/passwd",
+        """
 def attack(path):
     found = []
     for name in (path, "/etc/passwd", "/etc/hostname"):
@@ -194,9 +189,14 @@ def attack(path):
         except OSError:
             pass
     return found
-"""
-
-_ENVIRONMENT = """
+""",
+        _has_found("it read a file outside the standard library:"),
+        lambda canaries: [[str(canaries.file)]],
+    ),
+    _Attack(
+        "read the environment",
+        "find this process's variables in its own environment and in every /proc/PID/environ",
+        """
 import os
 def attack():
     found = [name for name in os.environ if name not in ("PATH", "LC_ALL", "LC_CTYPE", "PYTHONHASHSEED")]
@@ -212,26 +212,39 @@ def attack():
         except OSError:
             pass
     return found
-"""
-
-_NETWORK = """
+""",
+        _has_found("it saw"),
+    ),
+    _Attack(
+        "use the network",
+        "connect to a TCP port that listens on this machine",
+        """
 import socket
 def attack(port):
     connection = socket.create_connection(("127.0.0.1", port), 0.3)
     connection.sendall(b"x")
     return True
-"""
-
-_FORK = """
+""",
+        _has_connected,
+        lambda canaries: [[canaries.listener.getsockname()[1]]],
+    ),
+    _Attack(
+        "start a process",
+        "fork",
+        """
 import os
 def attack():
     pid = os.fork()
     if pid == 0:
         os._exit(0)
     return pid
-"""
-
-_KILL_PARENT = """
+""",
+        _has_returned("it started a process"),
+    ),
+    _Attack(
+        "kill the parent",
+        "send SIGKILL to its parent and to a process outside the sandbox",
+        """
 import os
 import signal
 def attack(victim):
@@ -242,9 +255,14 @@ def attack(victim):
         except OSError as error:
             said.append(type(error).__name__)
     return said
-"""
-
-_WRITE_FILE = """
+""",
+        _has_killed,
+        lambda canaries: [[canaries.process.pid]],
+    ),
+    _Attack(
+        "write a file",
+        "make a file and empty another, both of this user",
+        """
 def attack(secret, new):
     for path in (secret, new):
         try:
@@ -252,16 +270,27 @@ def attack(secret, new):
                 file.write("x")
         except OSError:
             pass
-"""
-
-_EXIT = """
+""",
+        _has_written,
+        lambda canaries: [[str(canaries.file), str(canaries.written)]],
+    ),
+    _Attack(
+        "leave with exit code 0",
+        "pass a test by os._exit(0) and by sys.exit(0)",
+        """
 import os
 import sys
 def attack(how):
     sys.exit(0) if how else os._exit(0)
-"""
-
-_FORGE = """
+""",
+        _has_returned("leaving with exit code 0 was taken for an answer"),
+        lambda canaries: [[0], [1]],
+    ),
+    _Attack(
+        "forge a record",
+        "write its own answers, and too many, into the memory where results are collected; each counts as a returned "
+        "value",
+        """
 import os
 import struct
 import sys
@@ -278,9 +307,14 @@ def attack(claim):
                 region[:16] = struct.pack("<IIQ", len(records), 7, 0)
                 os._exit(0)
         frame = frame.f_back
-"""
-
-_LOOP = """
+""",
+        _has_forged,
+        lambda canaries: [[_FORGED], [_FORGED]],
+    ),
+    _Attack(
+        "never end",
+        "loop forever, ignoring exceptions and signals",
+        """
 import signal
 signal.signal(signal.SIGALRM, signal.SIG_IGN)
 def attack():
@@ -290,9 +324,26 @@ def attack():
                 pass
         except BaseException:
             pass
-"""
-
-_REMEMBER = """
+""",
+        _has_outlived,
+    ),
+    _Attack(
+        "exhaust memory",
+        "allocate twice its memory",
+        """
+def attack(limit):
+    blocks = []
+    while len(blocks) < 2 * limit:
+        blocks.append(bytearray(1 << 20))
+    return len(blocks)
+""",
+        _has_returned(f"it was given more than {_LIMITS.memory_mb} MiB"),
+        lambda canaries: [[_LIMITS.memory_mb]],
+    ),
+    _Attack(
+        "remember",
+        "leave bits for a later program, in the offsets of open files and in what its parent knows of it",
+        """
 import os
 import sys
 def attack(mark):
@@ -309,79 +360,7 @@ def attack(mark):
         found += [name for name, value in frame.f_locals.items() if hasattr(value, "ru_maxrss")]
         frame = frame.f_back
     return found
-"""
-
-_MEMORY = """
-def attack(limit):
-    blocks = []
-    while len(blocks) < 2 * limit:
-        blocks.append(bytearray(1 << 20))
-    return len(blocks)
-"""
-
-_ATTACKS = (
-    _Attack(
-        "read a file",
-        "return the text of a file of this user and of /etc/passwd",
-        _READ_FILE,
-        _has_found("it read a file outside the standard library:"),
-        lambda canaries: [[str(canaries.file)]],
-    ),
-    _Attack(
-        "read the environment",
-        "find this process's variables in its own environment and in every /proc/PID/environ",
-        _ENVIRONMENT,
-        _has_found("it saw"),
-    ),
-    _Attack(
-        "use the network",
-        "connect to a TCP port that listens on this machine",
-        _NETWORK,
-        _has_connected,
-        lambda canaries: [[canaries.listener.getsockname()[1]]],
-    ),
-    _Attack("start a process", "fork", _FORK, _has_returned("it started a process")),
-    _Attack(
-        "kill the parent",
-        "send SIGKILL to its parent and to a process outside the sandbox",
-        _KILL_PARENT,
-        _has_killed,
-        lambda canaries: [[canaries.process.pid]],
-    ),
-    _Attack(
-        "write a file",
-        "make a file and empty another, both of this user",
-        _WRITE_FILE,
-        _has_written,
-        lambda canaries: [[str(canaries.file), str(canaries.written)]],
-    ),
-    _Attack(
-        "leave with exit code 0",
-        "pass a test by os._exit(0) and by sys.exit(0)",
-        _EXIT,
-        _has_returned("leaving with exit code 0 was taken for an answer"),
-        lambda canaries: [[0], [1]],
-    ),
-    _Attack(
-        "forge a record",
-        "write its own answers, and too many, into the memory where results are collected; each counts as a returned "
-        "value",
-        _FORGE,
-        _has_forged,
-        lambda canaries: [[_FORGED], [_FORGED]],
-    ),
-    _Attack("never end", "loop forever, ignoring exceptions and signals", _LOOP, _has_outlived),
-    _Attack(
-        "exhaust memory",
-        "allocate twice its memory",
-        _MEMORY,
-        _has_returned(f"it was given more than {_LIMITS.memory_mb} MiB"),
-        lambda canaries: [[_LIMITS.memory_mb]],
-    ),
-    _Attack(
-        "remember",
-        "leave bits for a later program, in the offsets of open files and in what its parent knows of it",
-        _REMEMBER,
+""",
         _has_found("a later candidate found"),
         lambda canaries: [[1 + 4 * k] for k in range(3)],
         is_apart=True,

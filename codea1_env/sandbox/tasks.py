@@ -11,7 +11,6 @@ Pure bookkeeping. Does not start processes and does not keep time: see `local.py
 from __future__ import annotations
 
 import hashlib
-import json
 import marshal
 import re
 from collections.abc import Sequence
@@ -21,12 +20,10 @@ from codea1_env.sandbox.protocol import (
     MOST_NOTES,
     MOST_TOLD,
     NOTE,
-    CallsJob,
     ExpressionsJob,
     Job,
     Outcome,
     OutcomeKind,
-    items_of,
 )
 from codea1_env.sandbox.worlds import packages_with_needs
 from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, CandidateRecord, ZygoteKind
@@ -106,28 +103,21 @@ class Task:
         return self.load_failure is not None or is_whole
 
 
-def encoded_items(job: Job) -> Sequence[bytes]:
-    """What the job does one after another, each as JSON."""
-    return job.calls if isinstance(job, CallsJob) else [json.dumps(text).encode() for text in items_of(job)]
-
-
 def zygote_kind(job: Job) -> ZygoteKind:
     """Which zygote the job's processes are forked from."""
-    is_checker = isinstance(job, CallsJob) and job.is_checker
     world = job.world
     packages = packages_with_needs(job.packages, world.packages)
-    if world.everything and isinstance(job, CallsJob):
-        packages = SCRIPT_PACKAGES if _HEAVY.search(f"{job.source}\n{job.calls}") else ()
-    has_rare_modules = not isinstance(job, ExpressionsJob) and _RARE_IMPORT.search(job.source) is not None
+    if world.everything:
+        packages = SCRIPT_PACKAGES if _HEAVY.search(f"{job.source}\n{job.items}") else ()
+    has_rare_modules = _RARE_IMPORT.search(job.source) is not None
     has_rare_modules |= bool(packages) or world.is_wide  # most of them are there by then: one kind, not two
-    return ZygoteKind(job.hash_seed, packages, has_rare_modules, is_checker, world.is_wide, world.everything)
+    return ZygoteKind(job.hash_seed, packages, has_rare_modules, job.is_checker, world.is_wide, world.everything)
 
 
 def has(job: Job) -> int:
     """What each process of the job is to have, as `inside/widening.py` reads it."""
     world = job.world
-    is_program = isinstance(job, CallsJob) and job.is_program
-    return world.threads | world.scratch << 1 | is_program << 2 | world.everything << 3
+    return world.threads | world.scratch << 1 | job.is_program << 2 | world.everything << 3
 
 
 def payload(task: Task) -> tuple[bytes, bytes]:
@@ -144,7 +134,7 @@ def payload(task: Task) -> tuple[bytes, bytes]:
         if last > first and (was_apart or is_apart or size + len(item) >= JOB_BYTES):
             break
         size, last, was_apart = size + len(item), last + 1, is_apart
-    looks = isinstance(task.job, CallsJob) and not task.job.is_shared and last - first > 1
+    looks = not task.job.is_shared and last - first > 1
     task.company = _SharedProcess(first, task.strikes, task.spent_ns, task.asleep_s) if looks else None
     return _handed_over(task, task.items[first:last], looks)
 
@@ -162,8 +152,6 @@ def _handed_over(task: Task, items: Sequence[bytes], looks: bool, elsewhere: int
 def _is_apart(task: Task, call: bytes) -> bool:
     """Whether no other item is to be in its process: the hash of a NaN is its address, and what one question returns,
     another one may change."""
-    if not isinstance(task.job, CallsJob):
-        return False
     if _QUESTION in call:
         return True
     has_floats = _FLOATS.search(call) is not None
@@ -178,9 +166,7 @@ def _digest(text: bytes) -> int:
 def wants_a_process_each(task: Task) -> bool:
     """A process that is given one item alone holds nothing that tells of the others, not even how many there are. Nor
     does a thread that outlives its call meet another one."""
-    job = task.job
-    is_apart = isinstance(job, CallsJob) and (job.world.threads or job.is_program)
-    return is_apart or task.is_alone or len(task.items) == 1
+    return task.job.world.threads or task.job.is_program or task.is_alone or len(task.items) == 1
 
 
 def most_records(task: Task) -> int:
@@ -202,8 +188,7 @@ def _head(job: Job) -> dict[str, object]:
 
 def refused(task: Task) -> bool:
     """Jobs that are not started at all: an absurdly long program."""
-    source = getattr(task.job, "source", "")
-    if len(source) <= MAX_SOURCE_BYTES:
+    if len(task.job.source) <= MAX_SOURCE_BYTES:
         return False
     task.load_failure = Outcome(OutcomeKind.ERROR, error="SourceTooLong")
     return True

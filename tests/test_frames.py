@@ -22,7 +22,6 @@ from codea1_env.sandbox.frames import (
     JOB,
     RESULT,
     Broken,
-    Frame,
     largest_result,
     pack_job,
     pack_result,
@@ -48,18 +47,16 @@ OUTCOMES = st.one_of(
 THREE_CALLS = CallsJob("", "f", (b"[[],[]]",) * 3)
 
 
-def parted(frame: bytes) -> Frame:
+def parted(frame: bytes, of: bytes) -> tuple[bytes, bytes]:
     kind, head, body = HEADER.unpack_from(frame)
     content = frame[HEADER.size :]
-    assert len(content) == head + body
-    return Frame(kind, content[:head], content[head:])
+    assert (kind, len(content)) == (of, head + body)
+    return content[:head], content[head:]
 
 
 @given(JOBS)
 def test_a_job_arrives_as_it_was_sent(job: Job) -> None:
-    frame = parted(pack_job(job))
-    assert frame.kind == JOB
-    assert read_job(frame.head, frame.body) == job
+    assert read_job(*parted(pack_job(job), JOB)) == job
 
 
 @given(JOBS, st.data())
@@ -67,10 +64,10 @@ def test_a_result_arrives_as_it_was_sent_within_its_bounds(job: Job, data: st.Da
     count = len(job.items)
     loaded = JobResult(tuple(data.draw(st.lists(OUTCOMES, min_size=count, max_size=count))))
     for result in (loaded, JobResult((), data.draw(OUTCOMES))):
-        frame = parted(pack_result(result))
-        head, body = largest_result(job)
-        assert (len(frame.head) <= head, len(frame.body) <= body) == (True, True)
-        arrived = read_result(frame, job)
+        head, body = parted(pack_result(result), RESULT)
+        most_head, most_body = largest_result(job)
+        assert (len(head) <= most_head, len(body) <= most_body) == (True, True)
+        arrived = read_result(head, body, job)
         assert arrived == result
         assert [outcome.cpu_ns for outcome in arrived.outcomes] == [outcome.cpu_ns for outcome in result.outcomes]
 
@@ -78,7 +75,7 @@ def test_a_result_arrives_as_it_was_sent_within_its_bounds(job: Job, data: st.Da
 @given(st.binary(max_size=200), st.binary(max_size=50))
 def test_noise_is_a_frame_error_and_nothing_else(head: bytes, body: bytes) -> None:
     with pytest.raises(Broken):
-        read_result(Frame(RESULT, head, body), THREE_CALLS)
+        read_result(head, body, THREE_CALLS)
 
 
 JSON = st.recursive(
@@ -91,7 +88,7 @@ JSON = st.recursive(
 @given(JSON, st.binary(max_size=9))
 def test_any_json_is_a_sound_result_or_a_frame_error(head: object, body: bytes) -> None:
     try:
-        result = read_result(Frame(RESULT, json.dumps(head).encode(), body), THREE_CALLS)
+        result = read_result(json.dumps(head).encode(), body, THREE_CALLS)
     except Broken:
         return
     assert len(result.outcomes) == (3 if result.loaded else 0)
@@ -126,4 +123,4 @@ def test_any_json_is_a_sound_result_or_a_frame_error(head: object, body: bytes) 
 )
 def test_a_result_that_does_not_add_up_is_refused(head: str, body: bytes) -> None:
     with pytest.raises(Broken):
-        read_result(Frame(RESULT, head.encode(), body), THREE_CALLS)
+        read_result(head.encode(), body, THREE_CALLS)

@@ -23,7 +23,6 @@ from codea1_env.sandbox.frames import (
     RESULT,
     UNSAFE,
     Broken,
-    Frame,
     pack,
     pack_result,
     read_result,
@@ -130,7 +129,7 @@ def test_a_container_says_something_sound_or_is_broken(said: bytes) -> None:
 @given(edited(st.just(GOOD_RESULT[9:]), st.binary(max_size=9)), st.integers(0, 80))
 def test_an_edited_result_is_sound_or_a_frame_error(content: bytes, head: int) -> None:
     with suppress(Broken):
-        result = read_result(Frame(RESULT, content[:head], content[head:]), JOB)
+        result = read_result(content[:head], content[head:], JOB)
         json.dumps([outcome.error for outcome in result.outcomes])
         assert len(result.outcomes) == (2 if result.loaded else 0)
         assert all(outcome.value in content for outcome in result.outcomes)

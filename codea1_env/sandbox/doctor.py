@@ -137,16 +137,12 @@ def examine(backends: Iterable[str] = BACKENDS, without: Collection[str] = ()) -
 
 def landlock_gives(abi: int) -> str:
     """What Landlock restricts at this version of its interface."""
-    gives = [
-        "only the standard library, the shared libraries and three devices can be read; no file is made, written, "
-        "moved or removed"
-    ]
-    missing: list[str] = []
-    for since, what in ((3, "truncate(2)"), (4, "TCP bind and connect"), (5, "ioctl on devices"),
-                        (6, "abstract Unix sockets and signals to processes outside")):  # fmt: skip
-        (gives if abi >= since else missing).append(what)
-    text = f"ABI {abi}: {gives[0]}" + "".join(f"; no {what}" for what in gives[1:])
-    return text + (f" (not restricted before a later ABI: {', '.join(missing)})" if missing else "")
+    read = "only the standard library, the shared libraries and three devices can be read; "
+    rights = ((0, "file is made, written, moved or removed"), (3, "truncate(2)"), (4, "TCP bind and connect"),
+              (5, "ioctl on devices"), (6, "abstract Unix sockets and signals to processes outside"))  # fmt: skip
+    gives = "; ".join(f"no {what}" for since, what in rights if abi >= since)
+    missing = ", ".join(what for since, what in rights if abi < since)
+    return f"ABI {abi}: {read}{gives}" + (f" (not restricted before a later ABI: {missing})" if missing else "")
 
 
 def _examine(name: str, abi: int, without: Collection[str]) -> BackendReport:
@@ -170,16 +166,12 @@ def _examine(name: str, abi: int, without: Collection[str]) -> BackendReport:
 
 
 def _guarantees(layers: Mapping[str, bool | str], abi: int) -> tuple[Guarantee, ...]:
-    return tuple(
-        Guarantee(
-            name,
-            layers.get(name) is True,
-            "" if layers.get(name) is True else str(layers.get(name, "not reported by this backend")),
-            required,
-            landlock_gives(abi) if name == "landlock" else gives,
-        )
-        for name, (required, gives) in _GIVES.items()
-    )
+    found = []
+    for name, (required, gives) in _GIVES.items():
+        is_active = layers.get(name) is True
+        why = "" if is_active else str(layers.get(name, "not reported by this backend"))
+        found.append(Guarantee(name, is_active, why, required, gives or landlock_gives(abi)))
+    return tuple(found)
 
 
 def as_json(report: Report) -> str:
@@ -191,23 +183,21 @@ def as_json(report: Report) -> str:
 def as_text(report: Report, columns: int | None = None) -> str:
     """The report as tables that fit `columns`; in fewer than 80 each explanation stands below its name."""
     columns = _COLUMNS if columns is None else columns
-    head = f"Python {report.python}, {report.machine}, Linux {report.kernel}, user {report.uid}"
-    lines = textwrap.wrap(head, max(columns, 20))
-    there = [f"{name} {version}" for name, version in report.packages.items() if version != "none"]
-    missing = [name for name, version in report.packages.items() if version == "none"]
-    told = "the standard library, threads, files in its own directory, and the packages "
-    lines += textwrap.wrap(f"a program may use {told}{', '.join(there) or 'none'}", max(columns, 20))
-    if missing:
-        more = f"not installed: {', '.join(missing)} (the extra `worlds` installs them)"
-        lines += textwrap.wrap(more, max(columns, 20), break_on_hyphens=False)
+    there = ", ".join(f"{name} {version}" for name, version in report.packages.items() if version != "none")
+    missing = ", ".join(name for name, version in report.packages.items() if version == "none")
+    usable = "the standard library, threads, files in its own directory, and the packages"
+    head = (
+        f"Python {report.python}, {report.machine}, Linux {report.kernel}, user {report.uid}",
+        f"a program may use {usable} {there or 'none'}",
+        f"not installed: {missing} (the extra `worlds` installs them)" if missing else "",
+    )
+    lines = [line for told in head for line in _wrapped(told, columns)]
     for backend in report.backends:
         lines += ["", *(line for row in _backend_rows(backend) for line in _row(*row, columns))]
-    names = [backend.name for backend in report.deciding]
-    named = (
-        f"the default backend ({DEFAULT_BACKEND})" if DEFAULT_BACKEND in names else f"the backend {' and '.join(names)}"
-    )
+    names = " and ".join(backend.name for backend in report.deciding)
+    named = f"the default backend ({names})" if names == DEFAULT_BACKEND else f"the backend {names}"
     last = f"{named} is {'safe' if report.safe else 'NOT SAFE'} on this machine"
-    return "\n".join([*lines, "", *textwrap.wrap(last, max(columns, 20))])
+    return "\n".join([*lines, "", *_wrapped(last, columns)])
 
 
 def _backend_rows(backend: BackendReport) -> list[tuple[str, str, str]]:
@@ -233,10 +223,12 @@ def _row(name: str, answer: str, told: str, columns: int) -> list[str]:
     """A table's row; what does not fit goes on below in the third column, or indented if there is no room for one."""
     head = f"{name:25} {answer:7}"
     if columns < _NARROW:
-        indent = " " * 6
-        below = textwrap.wrap(
-            told, max(columns, 20), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
-        )
-        return [head.rstrip(), *below]
-    first, *others = textwrap.wrap(told, columns - _TOLD_FROM, break_on_hyphens=False) or [""]
+        return [head.rstrip(), *_wrapped(told, columns, " " * 6)]
+    first, *others = _wrapped(told, columns - _TOLD_FROM) or [""]
     return [f"{head} {first}".rstrip(), *(" " * _TOLD_FROM + other for other in others)]
+
+
+def _wrapped(told: str, columns: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        told, max(columns, 20), initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -43,16 +43,6 @@ _KINDS = {kind.value: kind for kind in OutcomeKind}
 
 class Broken(Exception):
     """The other side has died, says nothing or sends what no honest one would: replace it and run its jobs again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """One frame as read, not yet understood."""
-
-    kind: bytes
-    head: bytes
-    """JSON text."""
-    body: bytes
 
 
 def pack(kind: bytes, head: object, body: bytes = b"") -> bytes:
@@ -98,9 +88,9 @@ def pack_result(result: JobResult) -> bytes:
     return pack(RESULT, [result.loaded, rows, result.denied], b"".join(outcome.value for outcome in outcomes))
 
 
-def read_result(frame: Frame, job: Job) -> JobResult:
+def read_result(text: bytes, body: bytes, job: Job) -> JobResult:
     """The result of `job` as a container tells it. Raises Broken for anything that no driver would have written."""
-    head = read_head(frame)
+    head = read_head(text)
     if type(head) is not list or [type(part) for part in head] != [bool, list, list]:
         raise Broken("a result's head must be [loaded, outcomes, denied]")
     loaded, rows, denied = head
@@ -110,13 +100,11 @@ def read_result(frame: Frame, job: Job) -> JobResult:
         raise Broken(f"a result must have one outcome per item, got {len(rows)}")
     for row in rows:
         _check_outcome(row, job.limits.value_bytes)
-    if sum(row[1] for row in rows) != len(frame.body):
+    if sum(row[1] for row in rows) != len(body):
         raise Broken("a result's sizes must add up to its body")
     outcomes = tuple(
         Outcome(_KINDS[kind], value, error, tried, cpu_ns)
-        for (kind, _, error, tried, cpu_ns), value in zip(
-            rows, _split(frame.body, [row[1] for row in rows]), strict=True
-        )
+        for (kind, _, error, tried, cpu_ns), value in zip(rows, _split(body, [row[1] for row in rows]), strict=True)
     )
     notes = tuple(denied)
     return JobResult(outcomes, None, notes) if loaded else JobResult((), outcomes[0], notes)
@@ -124,15 +112,14 @@ def read_result(frame: Frame, job: Job) -> JobResult:
 
 def unpacked_result(packed: bytes, job: Job) -> JobResult:
     """The result of `job` that `pack_result` was given."""
-    kind, head_bytes, _ = HEADER.unpack_from(packed)
-    end = HEADER.size + head_bytes
-    return read_result(Frame(kind, packed[HEADER.size : end], packed[end:]), job)
+    end = HEADER.size + HEADER.unpack_from(packed)[1]
+    return read_result(packed[HEADER.size : end], packed[end:], job)
 
 
-def read_head(frame: Frame) -> Any:
+def read_head(text: bytes) -> Any:
     """The JSON of a frame's head. Raises Broken."""
     try:
-        return json.loads(frame.head)
+        return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Broken(f"a frame's head must be JSON: {type(error).__name__}") from None
 

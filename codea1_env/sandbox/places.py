@@ -301,22 +301,15 @@ def running() -> str | None:
 
 
 def _join(ray: Any, address: str | None, workers: int) -> None:
-    chosen = address or os.environ.get("RAY_ADDRESS") or running()
-    began = time.monotonic()
+    chosen = address or os.environ.get("RAY_ADDRESS") or running() or "local"
+    is_own, began = chosen == "local", time.monotonic()
     # A cluster of our own has a slot per worker whatever the number of cores, as the local backend has.
     own = {"num_cpus": max(workers, os.cpu_count() or 1), "include_dashboard": False}
     with interrupts_later():
-        ray.init(
-            address=chosen or "local",
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-            **({} if chosen and chosen != "local" else own),
-        )
-    took = time.monotonic() - began
-    if chosen and chosen != "local":
-        _log.warning("joined the Ray cluster at %s in %.1f s", chosen, took)
+        ray.init(address=chosen, log_to_driver=False, logging_level=logging.ERROR, **(own if is_own else {}))
+    took_s = time.monotonic() - began
+    if is_own:
+        instead = "a command joins a running one (`ray start --head`) instead"
+        _log.warning("starting a Ray cluster took %.1f s; %s", took_s, instead)
     else:
-        _log.warning(
-            "starting a Ray cluster took %.1f s; a command joins a running one (`ray start --head`) instead",
-            took,
-        )
+        _log.warning("joined the Ray cluster at %s in %.1f s", chosen, took_s)

@@ -29,7 +29,6 @@ from codea1_env.sandbox.frames import (
     RESULT,
     UNSAFE,
     Broken,
-    Frame,
     largest_result,
     pack_job,
     read_head,
@@ -206,7 +205,7 @@ class Container(Member):
                 if self._failure is not None or not self._fill():
                     break
                 while (frame := self._frame()) is not None:
-                    self._understand(frame)
+                    self._understand(*frame)
             is_asked = self._chunks or not self.layers
             if is_asked and time.monotonic() > min(self._due_at, self._heard_at + _SILENCE_S):
                 raise Broken("was silent, or busy with one job, for too long")
@@ -246,8 +245,8 @@ class Container(Member):
                 self._stderr = (self._stderr + content)[-_STDERR_BYTES:]
         return True
 
-    def _frame(self) -> Frame | None:
-        """The next frame, once all of it is there. Raises Broken for one that is longer than what is due."""
+    def _frame(self) -> tuple[bytes, bytes, bytes] | None:
+        """Kind, head and body of the next frame, once it is there. Raises Broken for one longer than what is due."""
         if len(self._inbox) < HEADER.size:
             return None
         kind, head, body = HEADER.unpack_from(self._inbox)
@@ -258,28 +257,28 @@ class Container(Member):
         start, end = HEADER.size + head, HEADER.size + head + body
         if len(self._inbox) < end:
             return None
-        frame = Frame(kind, bytes(self._inbox[HEADER.size : start]), bytes(self._inbox[start:end]))
+        frame = kind, bytes(self._inbox[HEADER.size : start]), bytes(self._inbox[start:end])
         del self._inbox[:end]
         return frame
 
-    def _understand(self, frame: Frame) -> None:
-        if frame.kind == RESULT and self._chunks and self.layers:
+    def _understand(self, kind: bytes, head: bytes, body: bytes) -> None:
+        if kind == RESULT and self._chunks and self.layers:
             jobs = self._chunks[0]
-            self._results.append(read_result(frame, jobs[len(self._results)]))
+            self._results.append(read_result(head, body, jobs[len(self._results)]))
             if len(self._results) == len(jobs):
                 self._answers.append((self._results, self.layers))
                 self._chunks.popleft()
                 self._results = []
             if self._chunks:
                 self._due_at = time.monotonic() + _longest_s(self._chunks[0][len(self._results)])
-        elif frame.kind == HELLO and not self.layers:
-            self.layers = {**_layers_of(read_head(frame)), **self._own_layers()}
+        elif kind == HELLO and not self.layers:
+            self.layers = {**_layers_of(read_head(head)), **self._own_layers()}
             self._answers.append(Greeting(self._image, f"container {self.container_id[:12]}"))
-        elif frame.kind == UNSAFE:
-            raise SandboxUnsafe(f"in the container: {_printable(read_head(frame))}")
-        elif frame.kind == FAILED:
-            raise Broken(f"gave up: {_printable(read_head(frame))}")
-        elif frame.kind != ALIVE:
+        elif kind == UNSAFE:
+            raise SandboxUnsafe(f"in the container: {_printable(read_head(head))}")
+        elif kind == FAILED:
+            raise Broken(f"gave up: {_printable(read_head(head))}")
+        elif kind != ALIVE:
             raise Broken("must say hello, then answer jobs")
 
     def _own_layers(self) -> Mapping[str, bool | str]:

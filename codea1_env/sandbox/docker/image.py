@@ -85,32 +85,26 @@ def build_image(
             _make_base(client, say)
         arguments["BASE"] = BASE_IMAGE
     say(f"building {tag}")
-    docker = require_docker()
-    site = site_directories() if for_scripts else []
-    context = _context(packages, directories, site)
-    try:
-        steps = client.build(
-            fileobj=context,
-            custom_context=True,
-            tag=tag,
-            buildargs=arguments,
-            labels={SOURCES_LABEL: sources_digest(), PACKAGES_LABEL: ",".join(packages)},
-            network_mode="none",
-            rm=True,
-            decode=True,
-        )
-        for step in steps:
-            _refuse_failed(
-                step,
-                "the registry's image must be within reach (without a registry leave --from-dockerfile), and packages "
-                "must be for the image's version of Python",
-            )
-        image_id: str = client.inspect_image(tag)["Id"]
-    except docker.errors.DockerException as error:
-        raise SandboxError(f"the image must build, got: {error}") from error
-    finally:
-        context.close()
-    return image_id
+    fix = (
+        "the registry's image must be within reach (without a registry leave --from-dockerfile), and packages must be "
+        "for the image's version of Python"
+    )
+    with _context(packages, directories, site_directories() if for_scripts else []) as context:
+        try:
+            for step in client.build(
+                fileobj=context,
+                custom_context=True,
+                tag=tag,
+                buildargs=arguments,
+                labels={SOURCES_LABEL: sources_digest(), PACKAGES_LABEL: ",".join(packages)},
+                network_mode="none",
+                rm=True,
+                decode=True,
+            ):
+                _refuse_failed(step, fix)
+            return str(client.inspect_image(tag)["Id"])
+        except require_docker().errors.DockerException as error:
+            raise SandboxError(f"the image must build, got: {error}") from error
 
 
 def _installed_here(say: Callable[[str], None]) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ _WITH_PROCESSES: dict[str, tuple[_Conditions, ...]] = {
 }
 _STARTING_FREELY = ("clone", "prlimit64")
 """Restricted to a program alone."""
-_SHARED_LOCKS = "futex"
+_SHARED_LOCKS = ("futex",)
 """Restricted to one process, but where there are several: their locks are in memory that they share."""
 _FIONBIO = 0x5421
 _LOCKS = (6, 7, 37, 38)
@@ -155,27 +155,24 @@ def build_filter(
         _op(_EQUAL, CLONE3, 0, 1),
         _op(_RETURN, _ENOSYS),
     ]
-    allowed = numbers["allowed"] | (numbers["threads"] if threads else {}) | (numbers["scratch"] if scratch else {})
-    restricted = _RESTRICTED
-    if processes:
-        allowed |= numbers["processes"] | numbers["done"]
-        restricted = {name: how for name, how in (_RESTRICTED | _WITH_PROCESSES).items() if name != _SHARED_LOCKS}
-    if starting:
-        allowed |= numbers["starting"]
-        restricted = {name: how for name, how in _RESTRICTED.items() if name not in _STARTING_FREELY}
+    wanted = {"threads": threads, "scratch": scratch, "processes": processes, "done": processes, "starting": starting}
+    purposes = ["allowed", *(purpose for purpose, is_wanted in wanted.items() if is_wanted)]
+    allowed = {name: number for purpose in purposes for name, number in numbers[purpose].items()}
+    free = (_SHARED_LOCKS if processes else ()) + (_STARTING_FREELY if starting else ())
+    rules = _RESTRICTED | (_WITH_PROCESSES if processes else {})
+    restricted = {name: how for name, how in rules.items() if name in allowed and name not in free}
     if scratch:
-        program += _answered(allowed["fcntl"], 2, _LOCKS, _DONE)
-        program += _answered(allowed["fcntl"], 2, _SEEN_LOCKS, _ALLOW)
+        program += _ruled(allowed["fcntl"], (((2, _LOCKS),),), _DONE, None)
+        program += _ruled(allowed["fcntl"], (((2, _SEEN_LOCKS),),), _ALLOW, None)
         for answer, calls in ((_DONE, {} if processes else numbers["done"]), (_EOPNOTSUPP, numbers["none"])):
             for number in calls.values():
                 program += [_op(_EQUAL, number, 0, 1), _op(_RETURN, answer)]
     if threads and not processes:
-        program += _answered(allowed["futex"], 2, _SHARED_WAITS, _EAGAIN)
+        program += _ruled(allowed["futex"], (((2, _SHARED_WAITS),),), _EAGAIN, None)
     if threads:
-        program += _answered(allowed["ioctl"], 2, (_FIONBIO,), _ALLOW)
+        program += _ruled(allowed["ioctl"], (((2, (_FIONBIO,)),),), _ALLOW, None)
     for name, alternatives in restricted.items():
-        if name in allowed:
-            program += _restricted(allowed[name], alternatives)
+        program += _ruled(allowed[name], alternatives)
     plain = sorted(number for name, number in allowed.items() if name not in restricted)
     steps = _steps(plain)
     program += _search(steps, 0, len(steps))
@@ -187,7 +184,7 @@ def build_rest(machine: str) -> bytes:
     each process that is given it pays for its length."""
     numbers = CALLS[machine]
     denied = [op for number in numbers["starting"].values() for op in (_op(_EQUAL, number, 0, 1), _op(_RETURN, _EPERM))]
-    limits = _restricted(numbers["allowed"]["prlimit64"], _RESTRICTED["prlimit64"])
+    limits = _ruled(numbers["allowed"]["prlimit64"], _RESTRICTED["prlimit64"])
     return b"".join([_op(_LOAD, 0), *denied, *limits, _op(_RETURN, _ALLOW)])
 
 
@@ -195,20 +192,14 @@ def _op(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("HBBI", code, if_true, if_false, value)
 
 
-def _answered(number: int, word: int, values: tuple[int, ...], answer: int) -> list[bytes]:
-    """If the call is `number` and that word of its arguments has one of the values: `answer`; else it goes on."""
-    checks = [
-        _op(_EQUAL, value, len(values) - i - 1, 0 if i < len(values) - 1 else 1) for i, value in enumerate(values)
-    ]
-    body = [_op(_LOAD, 16 + 4 * word), *checks, _op(_RETURN, answer), _op(_LOAD, 0)]
-    return [_op(_EQUAL, number, 0, len(body)), *body]
-
-
-def _restricted(number: int, alternatives: tuple[_Conditions, ...]) -> list[bytes]:
-    """If the call is `number`: allow it where all words of one alternative have one of their values, else EPERM."""
-    body = [_op(_RETURN, _EPERM)]
+def _ruled(
+    number: int, alternatives: tuple[_Conditions, ...], verdict: int = _ALLOW, otherwise: int | None = _EPERM
+) -> list[bytes]:
+    """If the call is `number`: `verdict` where all words of one alternative have one of their values, else `otherwise`,
+    or what follows where that is None."""
+    body = [_op(_LOAD, 0) if otherwise is None else _op(_RETURN, otherwise)]
     for conditions in reversed(alternatives):
-        found = [_op(_RETURN, _ALLOW)]
+        found = [_op(_RETURN, verdict)]
         for word, values in reversed(conditions):
             checks = [_op(_EQUAL, value, len(values) - i, 0) for i, value in enumerate(values)]
             found = [_op(_LOAD, 16 + 4 * word), *checks, _op(_JUMP, len(found)), *found]

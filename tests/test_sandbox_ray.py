@@ -243,24 +243,6 @@ def test_a_node_killed_in_the_middle_of_a_batch_loses_no_job_and_doubles_none(
     assert until(lambda: not zygotes())
 
 
-@pytest.mark.slow
-@needs_ray
-def test_a_killed_worker_process_loses_no_job(caplog: pytest.LogCaptureFixture) -> None:
-    import ray
-
-    jobs = busy(64)
-    with RaySandbox(workers=2) as sandbox:
-        sandbox.run(jobs[:32])
-        guard = min(zygotes())  # the zygote's guard: its parent is the worker's process
-        worker = parent(guard)
-        assert worker != os.getpid()
-        answers = run_disturbed(sandbox, jobs, lambda: os.kill(worker, signal.SIGKILL))
-        assert answers == local_answers(jobs)
-        assert "is lost, running jobs" in caplog.text
-    assert until(lambda: not zygotes())
-    assert ray.is_initialized()  # the cluster was joined by somebody else
-
-
 class Deadly:
     """Stands in for a job on which a worker dies: it ends the process that unpickles it."""
 

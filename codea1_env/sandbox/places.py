@@ -99,9 +99,8 @@ class _Child(Member):
         self._process.wait()
 
     def kill(self) -> None:
-        self.connection.close()
         self._process.kill()
-        self._process.wait()
+        self.close()
 
 
 class _Here(Processes):

@@ -185,18 +185,17 @@ class Processes(Owned, abc.ABC):
         has_news = False
         awaited = [member for member in self._members if member.units or not member.has_greeted]
         for member in self._answering(awaited):
+            has_news = True
             try:
                 answer = member.take()
             except Lost as lost:
                 self._lose(member, str(lost))
-                has_news = True
                 continue
             if member.has_greeted:
                 unit = member.units.popleft()
                 unit.result, unit.is_done = answer, True
             else:
                 self._welcome(member, answer)
-            has_news = True
         if any(member.has_greeted for member in self._members):
             self._lonely_since = time.monotonic()
         elif time.monotonic() - self._lonely_since > START_TIMEOUT_S:

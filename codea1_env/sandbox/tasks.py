@@ -205,25 +205,17 @@ def absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Out
     known = [note for note in notes if NOTE.fullmatch(note)]
     task.denied |= dict.fromkeys(known[: max(0, MOST_NOTES - len(task.denied))])
     records = [record for record in records if record.kind != "D"]
-    company = task.company
-    if any(record.kind == "P" for record in records) and not task.floats_apart:
+    kinds, company = {record.kind for record in records}, task.company
+    if "P" in kinds and not task.floats_apart:
         task.floats_apart = True
-        return
-    if company is None:
-        _absorb(task, records, cpu_ns, failure, asleep_s)
-        return
-    if any(record.kind == "A" for record in records):
+    elif company is not None and ("A" in kinds or (company.again and not _are_same(task, company, records))):
         _part(task, company)
-        return
-    if company.again:
-        if _are_same(task, company, records):
-            task.company = None
-        else:
-            _part(task, company)
-        return
-    _absorb(task, records, cpu_ns, failure, asleep_s)
-    if task.load_failure is None:
-        _look(task, company, records)
+    elif company is not None and company.again:
+        task.company = None
+    else:
+        _absorb(task, records, cpu_ns, failure, asleep_s)
+        if company is not None and task.load_failure is None:
+            _look(task, company, records)
 
 
 def _look(task: Task, company: _SharedProcess, records: list[CandidateRecord]) -> None:

@@ -260,13 +260,13 @@ class Zygote:
     def _read_layers(self) -> Mapping[str, bool | str]:
         """{layer: True, or why it does not hold}, as the zygote reports them when it is ready."""
         self._control.settimeout(_STARTUP_TIMEOUT_S)
-        why = "ended"
+        message, why = b"", "ended"
         try:
             message = self._control.recv(1 << 16)
         except TimeoutError:
-            message, why = b"", f"was silent for {_STARTUP_TIMEOUT_S:g} s"
+            why = f"was silent for {_STARTUP_TIMEOUT_S:g} s"
         except OSError:
-            message = b""
+            pass
         stderr = self._process.stderr
         if not message.startswith(b"R"):
             self._process.kill()

@@ -14,7 +14,6 @@ from collections.abc import Collection, Mapping, Sequence
 from multiprocessing.connection import wait
 from typing import Any
 
-from codea1_env.checks import require_least
 from codea1_env.errors import PackageMissing, SandboxError
 from codea1_env.sandbox.chunks import ChunkedSandbox
 from codea1_env.sandbox.docker.engine import (
@@ -29,6 +28,8 @@ from codea1_env.sandbox.docker.image import DEFAULT_IMAGE, sources_digest
 from codea1_env.sandbox.processes import Processes
 from codea1_env.sandbox.protocol import Job, require_arguments
 
+_MOST_JOBS = 20_000
+"""After so many a container is replaced by a new one."""
 _SMALLEST_MB = 1536
 _OWN_MB = 512
 """MiB of a container beyond what one candidate may use: driver, zygotes and the job's memory files."""
@@ -43,19 +44,16 @@ class DockerSandbox(ChunkedSandbox):
         *,
         image: str = DEFAULT_IMAGE,
         runtime: str | None = None,
-        recycle_after: int = 20_000,
         waive: Collection[str] = (),
     ) -> None:
         """Nothing is started before the first job. Raises ImportError without the extra `docker`.
 
         `runtime` is the engine's ("runsc" for gVisor, which has no Landlock: the sandbox then refuses, naming it,
-        unless `waive` has "filesystem"). A container that has had `recycle_after` jobs is replaced. `waive`: as
-        LocalSandbox.
+        unless `waive` has "filesystem"). `waive`: as LocalSandbox.
         """
         require_docker()
         require_arguments(workers, waive)
-        require_least("recycle_after", recycle_after)
-        self._containers = _Containers(image, runtime, recycle_after, {"waive": sorted(waive)})
+        self._containers = _Containers(image, runtime, {"waive": sorted(waive)})
         super().__init__(self._containers, workers)
         self._at_exit = weakref.finalize(self, self._containers.close)
 
@@ -77,10 +75,10 @@ class DockerSandbox(ChunkedSandbox):
 class _Containers(Processes):
     """Of one image."""
 
-    def __init__(self, image: str, runtime: str | None, recycle_after: int, options: Mapping[str, object]) -> None:
+    def __init__(self, image: str, runtime: str | None, options: Mapping[str, object]) -> None:
         super().__init__(1, version="")
         self.runtime, self.image_id, self.memory_mb = runtime, "", 0
-        self._image, self._recycle_after, self._options = image, recycle_after, options
+        self._image, self._options = image, options
         self._packages: frozenset[str] = frozenset()
         self._client: Any = None
 
@@ -124,7 +122,7 @@ class _Containers(Processes):
 
     def _fits(self, member: Container) -> bool:
         large_enough = member.memory_mb >= self.memory_mb + _OWN_MB
-        return member.jobs < self._recycle_after and large_enough and member.is_alive()
+        return member.jobs < _MOST_JOBS and large_enough and not member.has_news()
 
     def _started(self, place: int) -> Container:
         client = self.connect()

@@ -216,11 +216,6 @@ class Container(Member):
             self._failure = Lost(f"container {self.container_id[:12]}: {error}{said}")
         return bool(self._answers) or self._failure is not None
 
-    def is_alive(self) -> bool:
-        """Whether it has not ended or told nonsense, as far as is known by now."""
-        self.has_news()
-        return self._failure is None
-
     def _fill(self) -> bool:
         """Take in what the engine has for us now, parted into standard output and standard error; whether it had."""
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from itertools import accumulate, pairwise
 from typing import Any
@@ -37,7 +37,6 @@ MAX_NOTICE_BYTES = 1 << 16
 _MAX_OUTCOME_HEAD_BYTES = 512
 """Bytes that one outcome takes in a result's head, at most: a kind, two numbers, 64 characters of an error, escaped."""
 
-_JOBS: Mapping[str, type[Job]] = {kind.__name__: kind for kind in (CallsJob, ExpressionsJob)}
 _KINDS = {kind.value: kind for kind in OutcomeKind}
 
 
@@ -46,8 +45,8 @@ class Broken(Exception):
 
 
 def pack(kind: bytes, head: object, body: bytes = b"") -> bytes:
-    """One frame; `head` becomes JSON."""
-    text = json.dumps(head, separators=(",", ":")).encode("ascii")
+    """One frame; `head` becomes JSON, dataclasses in it objects."""
+    text = json.dumps(head, separators=(",", ":"), default=asdict).encode("ascii")
     return HEADER.pack(kind, len(text), len(body)) + text + body
 
 
@@ -59,11 +58,9 @@ def largest_result(job: Job) -> tuple[int, int]:
 
 def pack_job(job: Job) -> bytes:
     """The frame that hands `job` to a driver."""
-    plain = {field.name: getattr(job, field.name) for field in fields(job) if field.name not in ("calls", "limits")}
-    if "world" in plain:
-        plain["world"] = asdict(plain["world"])
-    calls = job.calls if isinstance(job, CallsJob) else ()
-    head = {"job": type(job).__name__, "fields": plain, "limits": asdict(job.limits), "sizes": [*map(len, calls)]}
+    plain = {field.name: getattr(job, field.name) for field in fields(job)}
+    calls = plain.pop("calls", ())
+    head = {"job": type(job).__name__, "fields": plain, "sizes": [*map(len, calls)]}
     return pack(JOB, head, b"".join(calls))
 
 
@@ -73,12 +70,12 @@ def read_job(head: bytes, body: bytes) -> Job:
     plain: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in content["fields"].items()
     }
-    if "world" in plain:
-        world = plain["world"]
-        plain["world"] = World(tuple(world.pop("packages")), **world)
-    if content["job"] == CallsJob.__name__:
-        plain["calls"] = _split(body, content["sizes"])
-    return _JOBS[content["job"]](**plain, limits=Limits(**content["limits"]))
+    plain["limits"] = Limits(**plain["limits"])
+    if content["job"] == ExpressionsJob.__name__:
+        return ExpressionsJob(**plain)
+    world = plain["world"]
+    plain["world"] = World(tuple(world.pop("packages")), **world)
+    return CallsJob(**plain, calls=_split(body, content["sizes"]))
 
 
 def pack_result(result: JobResult) -> bytes:

@@ -65,7 +65,7 @@ class _Attack:
     arguments: Callable[[_Canaries], Sequence[Sequence[object]]] = lambda canaries: [[]]
     """Positional arguments of every call."""
     is_apart: bool = False
-    """Every call is a job of its own: two candidates, one after the other."""
+    """Every call has a process of its own, one after the other, for what the program imports."""
 
 
 def run_attacks(sandbox: Sandbox) -> list[AttackResult]:
@@ -76,16 +76,14 @@ def run_attacks(sandbox: Sandbox) -> list[AttackResult]:
 
 def _run(attack: _Attack, canaries: _Canaries, sandbox: Sandbox) -> AttackResult:
     calls = tuple(json.dumps([list(words), []]).encode() for words in attack.arguments(canaries))
-    groups = [(call,) for call in calls] if attack.is_apart else [calls]
-    jobs = [CallsJob(attack.source, "attack", group, _LIMITS, is_shared=True) for group in groups]
+    job = CallsJob(attack.source, "attack", calls, _LIMITS, is_shared=not attack.is_apart)
     try:
-        *ran, honest = sandbox.run([*jobs, _HONEST])
+        hostile, honest = sandbox.run([job, _HONEST])
     except SandboxUnsafe:
         raise
     except SandboxError as error:
         sandbox.run([_HONEST])  # raises again where nothing can run at all
         return AttackResult(attack.name, attack.tries, True, f"it broke the sandbox: {error}")
-    hostile = ran[0] if len(ran) == 1 else JobResult(tuple(one for job in ran for one in job.outcomes))
     why = attack.judge(canaries, hostile)
     if not why and [outcome.value for outcome in honest.outcomes] != [_HONEST_VALUE]:
         why = f"the next program, an honest one, got {_told(honest)}"

@@ -27,9 +27,10 @@ PACKAGES = (
 )  # fmt: skip
 """Third-party packages of pure computation, by the names that programs import. A program can import those that its text
 names and that are installed where the sandbox runs; beside them, the standard library alone."""
-_THREADS = frozenset(("threading", "_thread", "concurrent", "asyncio", "multiprocessing", "joblib"))
-_USE_THREADS = frozenset(("sklearn", "statsmodels"))
-"""Packages whose own functions start some."""
+_THREADS = frozenset((
+    "threading", "_thread", "concurrent", "asyncio", "multiprocessing", "joblib", "sklearn", "statsmodels",
+))  # fmt: skip
+"""Modules for threads, and packages whose own functions start some."""
 _FILES = frozenset((
     "os", "tempfile", "pathlib", "shutil", "sqlite3", "shelve", "dbm", "zipfile", "tarfile", "gzip", "bz2", "lzma",
     "fileinput", "mmap", "logging", "glob", "configparser", "posix", "nt", "codecs", "wave", "mailbox", "trace",
@@ -40,7 +41,7 @@ _IMPORTS_BY_NAME = frozenset(("__import__", "import_module"))
 _MAX_CHARACTERS = 1 << 18
 _KEPT = 1 << 13
 """Characters of the longest program whose world is remembered, so that memory stays flat whatever is sent."""
-_NAMES = frozenset((*PACKAGES, *_THREADS, *_USE_THREADS, *_FILES, *_OPEN, *_IMPORTS_BY_NAME))
+_NAMES = frozenset((*PACKAGES, *_THREADS, *_FILES, *_OPEN, *_IMPORTS_BY_NAME))
 _WORD = re.compile(r"\w+")
 
 
@@ -91,8 +92,7 @@ def _world_of(source: str) -> World:
     imported = {name for node in nodes for name in _imported(node)}
     packages = tuple(name for name in PACKAGES if name in imported)
     opens = any(_name_of(node) in _OPEN for node in nodes)
-    threads = bool(imported & (_THREADS | _USE_THREADS))
-    return World(packages, threads, bool(packages or opens or imported & _FILES))
+    return World(packages, bool(imported & _THREADS), bool(packages or opens or imported & _FILES))
 
 
 def with_calls(world: World, calls: Collection[bytes]) -> World:

@@ -95,9 +95,7 @@ LOOKED_NAMES = {
         cmath="isclose phase polar rect pi e inf nan isnan sqrt exp",
         math="prod fsum isclose isnan isinf isfinite trunc fabs dist pow atan atan2 acos asin sinh cosh tanh copysign "
         "fmod cbrt perm",
-        itertools="pairwise groupby zip_longest",
-        functools="cmp_to_key",
-        collections="deque",
+        itertools="pairwise groupby",
         numpy="linalg.norm linalg.det linalg.inv linalg.eigvals linalg.matrix_rank linalg.solve allclose isclose all "
         "any sum mean std var median min max amin amax argmax argmin sort argsort unique diff cumsum cumprod prod dot "
         "matmul outer inner cross trace transpose abs absolute round around isnan isinf isfinite isin where "
@@ -109,18 +107,17 @@ LOOKED_NAMES = {
 }  # fmt: skip
 """Likewise, of a look at what came back."""
 LOOKED_METHODS = frozenset(
-    """decode hex translate most_common elements total isdisjoint
-    bit_count bit_length is_integer as_integer_ratio conjugate real imag numerator denominator limit_denominator
-    quantize year month day hour minute second microsecond days seconds date time weekday isoweekday isoformat
-    strftime timestamp total_seconds utcoffset tzname as_tuple exponent replace timetuple group groups start end span
-    groupdict start stop step tzinfo
-    sum mean std var median min max all any prod cumsum cumprod argmax argmin round astype tolist reshape flatten ravel
-    transpose dot T shape size ndim dtype kind name names itemsize trace diagonal nonzero searchsorted squeeze item
-    clip isna isnull notna notnull to_dict to_list to_numpy values index columns loc iloc at iat head tail dropna fillna
-    sort_values sort_index reset_index set_index unique nunique value_counts duplicated drop_duplicates drop equals
-    groupby first last size idxmax idxmin isin between empty dtypes sum str contains len dt is_unique
-    is_monotonic_increasing is_monotonic_decreasing diff shift abs corr describe quantile ndim iterrows itertuples items
-    keys get_group nlargest nsmallest rename astype select_dtypes maxlen""".split()
+    """decode hex translate most_common elements total isdisjoint as_integer_ratio conjugate real imag numerator
+    denominator limit_denominator quantize year month day hour minute second microsecond days seconds date time
+    weekday isoweekday isoformat strftime timestamp total_seconds utcoffset tzname as_tuple exponent timetuple
+    group groups start end span groupdict stop step tzinfo sum mean std var median min max all any prod cumsum
+    cumprod argmax argmin round astype tolist reshape flatten ravel transpose dot T shape size ndim dtype kind
+    name names itemsize trace diagonal nonzero searchsorted squeeze item clip isna isnull notna notnull to_dict
+    to_list to_numpy columns loc iloc at iat head tail dropna fillna sort_values sort_index reset_index
+    set_index unique nunique value_counts duplicated drop_duplicates drop equals groupby first last idxmax
+    idxmin isin between empty dtypes str contains len dt is_unique is_monotonic_increasing
+    is_monotonic_decreasing diff shift abs corr describe quantile iterrows itertuples get_group nlargest
+    nsmallest rename select_dtypes maxlen""".split()
 ) | frozenset(name for owner in ("str", "int", "float", "list", "dict", "set") for name in CODE_NAMES[owner]) - {
     "format"
 }

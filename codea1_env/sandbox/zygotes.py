@@ -181,31 +181,32 @@ class Zygote:
         self._scratch: Scratch | None = None
         limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_CPU, resource.RLIMIT_STACK)
         self._most = [resource.getrlimit(limit)[1] for limit in limits]
+        self._held = contextlib.ExitStack()
         try:
-            with contextlib.ExitStack() as undo:
-                self._start_process(kind, added, without, undo)
-                self.layers = self._read_layers()
-                undo.pop_all()
+            self._start_process(kind, added, without)
+            self.layers = self._read_layers()
         except OSError as error:
+            self.close()
             raise SandboxError(
                 f"a sandbox process must start, got: {error} (see ulimit -n for files, -u for processes, -f for sizes)"
             ) from error
+        except BaseException:
+            self.close()
+            raise
 
-    def _start_process(
-        self, kind: ZygoteKind, added: Mapping[str, Sequence[str]], without: Collection[str], undo: contextlib.ExitStack
-    ) -> None:
-        """`undo` takes back what has been done. Raises OSError."""
+    def _start_process(self, kind: ZygoteKind, added: Mapping[str, Sequence[str]], without: Collection[str]) -> None:
+        """Raises OSError."""
         _compile_once()
         if kind.is_wide:
             self._scratch = Scratch()
-            undo.callback(self._scratch.close)
+            self._held.callback(self._scratch.close)
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        undo.callback(self._control.close)
-        undo.callback(theirs.close)
+        for end in (self._control, theirs):
+            self._held.enter_context(end)
         self._input = os.memfd_create("codea1-job", os.MFD_CLOEXEC)
-        undo.callback(os.close, self._input)
+        self._held.callback(os.close, self._input)
         self._output = os.memfd_create("codea1-records", os.MFD_CLOEXEC)
-        undo.callback(os.close, self._output)
+        self._held.callback(os.close, self._output)
         os.ftruncate(self._output, REGION_BYTES)
         site, commands = (site_directories(), command_directories()) if kind.has_everything else ([], [])
         readable = [*python_directories(), *site]
@@ -234,7 +235,7 @@ class Zygote:
         numbers = [f"{handle:08}" for handle in (theirs.fileno(), self._input, self._output)]
         arguments = [*numbers, json.dumps(options)]
         # Not under a reference's second hash seed: what hangs on addresses is to differ there.
-        with contextlib.nullcontext() if kind.hash_seed else _addresses_as_ever():
+        with theirs, contextlib.nullcontext() if kind.hash_seed else _addresses_as_ever():
             self._process = subprocess.Popen(
                 [os.path.realpath(sys.executable), "-P", "-s", "-S", "-X", "no_debug_ranges", str(_ZYGOTE), *arguments],
                 pass_fds=[theirs.fileno(), self._input, self._output],
@@ -253,9 +254,7 @@ class Zygote:
                 stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C and the like are for this process: no candidate is to meet them
             )
-        theirs.close()
-        undo.pop_all()
-        undo.callback(self.close)
+        self._held.callback(self._end_process)
 
     def _read_layers(self) -> Mapping[str, bool | str]:
         """{layer: True, or why it does not hold}, as the zygote reports them when it is ready."""
@@ -271,7 +270,6 @@ class Zygote:
         if not message.startswith(b"R"):
             self._process.kill()
             said = stderr.read().decode("utf-8", "replace")[-2000:] if stderr else ""
-            self.close()
             raise SandboxError(f"the sandbox process must start, it {why}: {said!r}")
         if stderr:
             stderr.close()
@@ -415,18 +413,14 @@ class Zygote:
 
     def close(self) -> None:
         """End it and everything below it. Idempotent."""
-        self._control.close()
-        if self._process.poll() is None:
-            try:
-                self._process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        self._held.close()
+
+    def _end_process(self) -> None:
+        self._control.close()  # which tells it to end
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
-        for handle in (self._input, self._output):
-            if handle >= 0:
-                os.close(handle)
-        self._input = self._output = -1
-        if self._scratch is not None:
-            self._scratch.close()

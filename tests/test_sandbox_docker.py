@@ -353,7 +353,7 @@ def test_an_image_that_is_missing_or_of_another_version_is_refused_with_the_fix(
 
 PARENT = """
 import sys, time
-from codea1_env.sandbox.docker import DockerSandbox
+from codea1_env.sandbox.docker.backend import DockerSandbox
 sandbox = DockerSandbox()
 assert sandbox.guarantees
 print(sandbox._processes._members[0].container_id, flush=True)
@@ -477,6 +477,6 @@ def test_arguments_outside_their_range_are_refused() -> None:
 
 
 def test_the_outer_modules_import_without_the_package() -> None:
-    code = "import sys; sys.modules['docker'] = None; import codea1_env.sandbox.docker, codea1_env.cli"
+    code = "import sys; sys.modules['docker'] = None; import codea1_env.sandbox.docker.backend, codea1_env.cli"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     assert importlib.util.find_spec("codea1_env.sandbox.docker.image") is not None

@@ -122,14 +122,10 @@ class ShardedArena(Arena):
             name = f"scoring {len(places)} questions, the first is {problems[places[0]].problem_id!r}"
             units.append(Unit((method, config, packed, found), home, name))
             order += places
-        while not all(unit.is_done for unit in units):
-            self._processes.work(units)
         results: list[Any] = []
         spent: dict[int | None, dict[str, float]] = {}
-        for unit in units:
-            if isinstance(unit.result, BaseException):
-                raise unit.result
-            answer: _Answer = unit.result
+        answers: list[_Answer] = self._processes.finish(units)
+        for unit, answer in zip(units, answers, strict=True):
             results += answer.results
             self._limits.learn(answer.found)
             of_arena = spent.setdefault(unit.worker, {})

@@ -78,13 +78,9 @@ class ChunkedSandbox(Closing):
         with self._lock:
             self._processes.require_usable()
             self._prepare(pieces)
-            while not all(unit.is_done for unit in units):
-                self._processes.work(units)
+            answers = self._processes.finish(units)
         results: list[JobResult] = []
-        for unit, piece in zip(units, pieces, strict=True):
-            if isinstance(unit.result, BaseException):
-                raise unit.result
-            answer, self._guarantees = unit.result
+        for (answer, self._guarantees), piece in zip(answers, pieces, strict=True):
             results += self._results(answer, piece)
         return results
 

@@ -111,11 +111,10 @@ class LocalSandbox(Owned):
             tasks = [Task(job, job.items) for job in jobs]
             try:
                 self._run([task for task in reversed(tasks) if not refused(task)])
-            except OSError as error:  # too many open files, no room for a memory file
-                self._stop_all()
-                raise SandboxError(f"the sandbox must be granted what it needs, got: {error}") from error
-            except BaseException:
+            except BaseException as error:
                 self._stop_all()  # a candidate may still be running: no zygote is in a known state
+                if isinstance(error, OSError):  # too many open files, no room for a memory file
+                    raise SandboxError(f"the sandbox must be granted what it needs, got: {error}") from error
                 raise
             return [JobResult(tuple(task.outcomes), task.load_failure, tuple(task.denied)) for task in tasks]
 

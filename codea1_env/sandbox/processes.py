@@ -151,6 +151,15 @@ class Processes(Owned, abc.ABC):
             self.reset()
             raise
 
+    def finish(self, units: Sequence[Unit]) -> list[Any]:
+        """What comes of each. Raises as `work` does, and the first exception that a unit came to."""
+        while not all(unit.is_done for unit in units):
+            self.work(units)
+        for unit in units:
+            if isinstance(unit.result, BaseException):
+                raise unit.result
+        return [unit.result for unit in units]
+
     def reset(self) -> None:
         """End every process at once. The next work starts others."""
         for member in self._members:

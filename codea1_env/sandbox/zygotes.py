@@ -185,13 +185,11 @@ class Zygote:
         try:
             self._start_process(kind, added, without)
             self.layers = self._read_layers()
-        except OSError as error:
+        except BaseException as error:
             self.close()
-            raise SandboxError(
-                f"a sandbox process must start, got: {error} (see ulimit -n for files, -u for processes, -f for sizes)"
-            ) from error
-        except BaseException:
-            self.close()
+            if isinstance(error, OSError):
+                of = "see ulimit -n for files, -u for processes, -f for sizes"
+                raise SandboxError(f"a sandbox process must start, got: {error} ({of})") from error
             raise
 
     def _start_process(self, kind: ZygoteKind, added: Mapping[str, Sequence[str]], without: Collection[str]) -> None:

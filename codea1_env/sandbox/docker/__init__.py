@@ -2,7 +2,3 @@
 
 Only this side talks to the engine; what runs in the image are the modules above it, without it.
 """
-
-from codea1_env.sandbox.docker.backend import DockerSandbox
-
-__all__ = ["DockerSandbox"]

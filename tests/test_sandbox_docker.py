@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
 import threading
 import time
 from collections.abc import Iterator
@@ -326,16 +325,8 @@ def test_what_a_lying_container_sends_is_never_a_value(name: str, engine: Any) -
 def build_liar(engine: Any, program: str) -> None:
     entry = json.dumps(["python3", "-c", program])
     text = f"FROM {DEFAULT_IMAGE}\nENTRYPOINT {entry}\n".encode()
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
-        entry_of_tar = tarfile.TarInfo("Dockerfile")
-        entry_of_tar.size = len(text)
-        tar.addfile(entry_of_tar, io.BytesIO(text))
-    archive.seek(0)
     labels = {SOURCES_LABEL: sources_digest()}
-    steps = engine.build(
-        fileobj=archive, custom_context=True, tag="codea1-sandbox:liar", labels=labels, rm=True, decode=True
-    )
+    steps = engine.build(fileobj=io.BytesIO(text), tag="codea1-sandbox:liar", labels=labels, rm=True, decode=True)
     assert not [step for step in steps if "error" in step]
 
 

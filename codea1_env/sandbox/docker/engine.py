@@ -151,6 +151,9 @@ class Container(Member):
             self._start(options, runtime)
         except (require_docker().errors.DockerException, OSError) as error:
             self._failure = Lost(str(error))
+        except BaseException:
+            self.close()
+            raise
 
     def _start(self, options: Mapping[str, object], runtime: str | None) -> None:
         host_config = self._client.create_host_config(
@@ -188,9 +191,13 @@ class Container(Member):
         if not self._chunks:
             self._due_at = self._heard_at + _longest_s(jobs[0])
         self._chunks.append(jobs)
-        with contextlib.suppress(OSError):  # it has ended, or takes no input: `take` meets that
+        try:
             self.socket.settimeout(_SEND_TIMEOUT_S)
             self.socket.sendall(b"".join(map(pack_job, jobs)))
+        except TimeoutError:
+            self._failure = Lost(f"container {self.container_id[:12]}: took no input for {_SEND_TIMEOUT_S:g} s")
+        except OSError:  # it has ended: `take` meets that
+            pass
 
     def take(self) -> Any:
         """First of all a greeting, then for each chunk ([results], layers). Raises SandboxUnsafe, too."""
@@ -206,8 +213,9 @@ class Container(Member):
                     break
                 while (frame := self._frame()) is not None:
                     self._understand(*frame)
-            is_asked = self._chunks or not self.layers
-            if is_asked and time.monotonic() > min(self._due_at, self._heard_at + _SILENCE_S):
+            now = time.monotonic()
+            is_silent = self._chunks and now > self._heard_at + _SILENCE_S
+            if is_silent or (now > self._due_at and (self._chunks or not self.layers)):
                 raise Broken("was silent, or busy with one job, for too long")
         except SandboxUnsafe as error:
             self._failure = error

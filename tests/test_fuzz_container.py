@@ -42,10 +42,10 @@ HOST_CONFIG = {
 
 
 class FakeEngine:
-    """An engine whose container says what it is given, and ends."""
+    """An engine whose container says what it is given, and ends if it is to."""
 
-    def __init__(self, said: bytes) -> None:
-        self._said = said
+    def __init__(self, said: bytes, ends: bool = True) -> None:
+        self._said, self._ends = said, ends
         self._ours, self._theirs = socket.socketpair()
         self.removed = False
 
@@ -60,7 +60,8 @@ class FakeEngine:
 
     def start(self, container: str) -> None:
         self._theirs.sendall(self._said)
-        self._theirs.close()
+        if self._ends:
+            self._theirs.close()
 
     def inspect_container(self, container: str) -> dict[str, Any]:
         return {"HostConfig": HOST_CONFIG}
@@ -124,6 +125,18 @@ def test_a_container_says_something_sound_or_is_broken(said: bytes) -> None:
         assert all(isinstance(value, bool | str) for value in layers.values())
         assert all(layers[f"container_{name}"] is True for name in ("network", "read_only", "capabilities"))
         assert len(result.outcomes) == (2 if result.loaded else 0)
+
+
+def test_a_container_that_takes_no_input_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codea1_env.sandbox.docker.engine._SEND_TIMEOUT_S", 0.01)
+    engine = FakeEngine(b"", ends=False)
+    container = Container(engine, "image", {}, 512, None)
+    container.give(([CallsJob("", "f", (b" " * (1 << 22),))],))
+    assert container.has_news()
+    with pytest.raises(Lost, match="took no input"):
+        container.take()
+    container.close()
+    engine._theirs.close()
 
 
 @given(edited(st.just(GOOD_RESULT[9:]), st.binary(max_size=9)), st.integers(0, 80))

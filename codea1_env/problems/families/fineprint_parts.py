@@ -85,8 +85,11 @@ def _stopped(make: Callable[[random.Random], Value]) -> Touch:
     return lambda rng, plain: [*(values := plain(5))[: (cut := rng.randint(1, 3))], make(rng), *values[cut:]]
 
 
-def _clause(name: str, wordings: tuple[str, ...] | str, line: str, bent: str, touch: Touch) -> Clause:
-    return Clause(name, (wordings,) if isinstance(wordings, str) else wordings, line, bent, touch)
+def _clauses(table: str, **touches: Touch) -> tuple[Clause, ...]:
+    """Three lines each: name and wordings, the line, the line that bends it. `touches`: by name."""
+    lines = [line.strip() for line in table.strip().splitlines()]
+    rows = [(*said.split(" | "), *both) for said, *both in zip(lines[::3], lines[1::3], lines[2::3], strict=True)]
+    return tuple(Clause(name, tuple(said.split(" / ")), line, bent, touches[name]) for name, said, line, bent in rows)
 
 
 def _negative(rng: random.Random) -> int:
@@ -118,112 +121,69 @@ NUMBERS = Material(
     different | returns how many different numbers there are in xs | len(set(xs))
     running | returns the list of the running totals of the numbers in xs | [sum(xs[: i + 1]) for i in range(len(xs))]
     """),
-    (
-        _clause(
-            "odd",
-            ("Ignore odd numbers.", "Leave out odd numbers."),
-            "xs = [x for x in xs if x % 2 == 0]",
-            "xs = [x for x in xs if x % 2 == 0 or x < 0]",
-            _having(lambda rng: rng.choice((-1, 1)) * (2 * rng.randint(0, 24) + 1)),
-        ),
-        _clause(
-            "even",
-            ("Ignore even numbers.", "Leave out even numbers."),
-            "xs = [x for x in xs if x % 2]",
-            "xs = [x for x in xs if x % 2 or x == 0]",
-            _having(lambda rng: rng.choice((0, 2 * rng.randint(-12, 24)))),
-        ),
-        _clause(
-            "small",
-            ("Ignore numbers less than 10.", "Leave out numbers below 10."),
-            "xs = [x for x in xs if x >= 10]",
-            "xs = [x for x in xs if x > 10]",
-            _having(lambda rng: rng.choice((9, 10, rng.randint(0, 9)))),
-        ),
-        _clause(
-            "large",
-            ("Ignore numbers greater than 50.", "Leave out numbers above 50."),
-            "xs = [x for x in xs if x <= 50]",
-            "xs = [x for x in xs if x < 50]",
-            _having(lambda rng: rng.choice((50, 51, rng.randint(51, 99)))),
-        ),
-        _clause(
-            "negative",
-            ("Ignore negative numbers.", "Leave out negative numbers."),
-            "xs = [x for x in xs if x >= 0]",
-            "xs = [x for x in xs if x > 0]",
-            _having(lambda rng: rng.choice((0, _negative(rng), _negative(rng)))),
-        ),
-        _clause(
-            "cap",
-            ("Treat any number above 50 as 50.", "Replace any number above 50 by 50."),
-            "xs = [min(x, 50) for x in xs]",
-            "xs = [x for x in xs if x <= 50]",
-            _having(lambda rng: rng.randint(51, 99)),
-        ),
-        _clause(
-            "floor",
-            ("Treat any number below 10 as 10.", "Replace any number below 10 by 10."),
-            "xs = [max(x, 10) for x in xs]",
-            "xs = [x for x in xs if x >= 10]",
-            _having(lambda rng: rng.randint(-20, 9)),
-        ),
-        _clause(
-            "nothing",
-            ("Count negative numbers as 0.", "Replace negative numbers by 0."),
-            "xs = [max(x, 0) for x in xs]",
-            "xs = [x for x in xs if x >= 0]",
-            _having(_negative),
-        ),
-        _clause(
-            "absolute",
-            ("Use the absolute value of each number.", "Use the absolute values of the numbers."),
-            "xs = [abs(x) for x in xs]",
-            "xs = [x for x in xs if x >= 0]",
-            _having(_negative),
-        ),
-        _clause(
-            "first",
-            ("Use only the first five numbers.", "Only the first five numbers count."),
-            "xs = xs[:5]",
-            "xs = xs[:4]",
-            _longer(5),
-        ),
-        _clause(
-            "last",
-            ("Use only the last five numbers.", "Only the last five numbers count."),
-            "xs = xs[-5:]",
-            "xs = xs[5:] or xs",
-            _longer(6),
-        ),
-        _clause(
-            "repeated",
-            ("If a number occurs more than once, keep only its first occurrence.", "Ignore repeats of a number."),
-            "xs = list(dict.fromkeys(xs))",
-            "xs = [x for x in xs if xs.count(x) == 1]",
-            _repeating,
-        ),
-        _clause(
-            "stop",
-            ("Stop at the first negative number.", "Stop as soon as a number is negative."),
-            "xs = xs[: next((i for i, x in enumerate(xs) if x < 0), len(xs))]",
-            "xs = [x for x in xs if x >= 0]",
-            _stopped(_negative),
-        ),
-        _clause(
-            "threes",
-            ("Ignore multiples of 3.", "Leave out numbers that 3 divides."),
-            "xs = [x for x in xs if x % 3]",
-            "xs = [x for x in xs if x % 3 or x == 0]",
-            _having(lambda rng: 3 * rng.randint(0, 16)),
-        ),
-        _clause(
-            "thirteen",
-            ("Ignore the number 13.", "The number 13 does not count."),
-            "xs = [x for x in xs if x != 13]",
-            "xs = [x for i, x in enumerate(xs) if x != 13 or 13 in xs[:i]]",
-            _having(lambda rng: 13),
-        ),
+    _clauses(
+        """
+    odd | Ignore odd numbers. / Leave out odd numbers.
+        xs = [x for x in xs if x % 2 == 0]
+        xs = [x for x in xs if x % 2 == 0 or x < 0]
+    even | Ignore even numbers. / Leave out even numbers.
+        xs = [x for x in xs if x % 2]
+        xs = [x for x in xs if x % 2 or x == 0]
+    small | Ignore numbers less than 10. / Leave out numbers below 10.
+        xs = [x for x in xs if x >= 10]
+        xs = [x for x in xs if x > 10]
+    large | Ignore numbers greater than 50. / Leave out numbers above 50.
+        xs = [x for x in xs if x <= 50]
+        xs = [x for x in xs if x < 50]
+    negative | Ignore negative numbers. / Leave out negative numbers.
+        xs = [x for x in xs if x >= 0]
+        xs = [x for x in xs if x > 0]
+    cap | Treat any number above 50 as 50. / Replace any number above 50 by 50.
+        xs = [min(x, 50) for x in xs]
+        xs = [x for x in xs if x <= 50]
+    floor | Treat any number below 10 as 10. / Replace any number below 10 by 10.
+        xs = [max(x, 10) for x in xs]
+        xs = [x for x in xs if x >= 10]
+    nothing | Count negative numbers as 0. / Replace negative numbers by 0.
+        xs = [max(x, 0) for x in xs]
+        xs = [x for x in xs if x >= 0]
+    absolute | Use the absolute value of each number. / Use the absolute values of the numbers.
+        xs = [abs(x) for x in xs]
+        xs = [x for x in xs if x >= 0]
+    first | Use only the first five numbers. / Only the first five numbers count.
+        xs = xs[:5]
+        xs = xs[:4]
+    last | Use only the last five numbers. / Only the last five numbers count.
+        xs = xs[-5:]
+        xs = xs[5:] or xs
+    repeated | If a number occurs more than once, keep only its first occurrence. / Ignore repeats of a number.
+        xs = list(dict.fromkeys(xs))
+        xs = [x for x in xs if xs.count(x) == 1]
+    stop | Stop at the first negative number. / Stop as soon as a number is negative.
+        xs = xs[: next((i for i, x in enumerate(xs) if x < 0), len(xs))]
+        xs = [x for x in xs if x >= 0]
+    threes | Ignore multiples of 3. / Leave out numbers that 3 divides.
+        xs = [x for x in xs if x % 3]
+        xs = [x for x in xs if x % 3 or x == 0]
+    thirteen | Ignore the number 13. / The number 13 does not count.
+        xs = [x for x in xs if x != 13]
+        xs = [x for i, x in enumerate(xs) if x != 13 or 13 in xs[:i]]
+    """,
+        odd=_having(lambda rng: rng.choice((-1, 1)) * (2 * rng.randint(0, 24) + 1)),
+        even=_having(lambda rng: rng.choice((0, 2 * rng.randint(-12, 24)))),
+        small=_having(lambda rng: rng.choice((9, 10, rng.randint(0, 9)))),
+        large=_having(lambda rng: rng.choice((50, 51, rng.randint(51, 99)))),
+        negative=_having(lambda rng: rng.choice((0, _negative(rng), _negative(rng)))),
+        cap=_having(lambda rng: rng.randint(51, 99)),
+        floor=_having(lambda rng: rng.randint(-20, 9)),
+        nothing=_having(_negative),
+        absolute=_having(_negative),
+        first=_longer(5),
+        last=_longer(6),
+        repeated=_repeating,
+        stop=_stopped(_negative),
+        threes=_having(lambda rng: 3 * rng.randint(0, 16)),
+        thirteen=_having(lambda rng: 13),
     ),
 )
 
@@ -243,65 +203,49 @@ WORDS = Material(
     longest | returns the length of the longest word in words | max(len(word) for word in words)
     count | returns how many words there are in words | len(words)
     """),
-    (
-        _clause(
-            "short",
-            "Ignore words with fewer than three letters.",
-            "words = [word for word in words if len(word) >= 3]",
-            "words = [word for word in words if len(word) > 3]",
-            _having(lambda rng: rng.choice(("a", "at", "by", "cat", "sun", "to"))),
-        ),
-        _clause(
-            "long",
-            "Ignore words with more than six letters.",
-            "words = [word for word in words if len(word) <= 6]",
-            "words = [word for word in words if len(word) < 6]",
-            _having(lambda rng: rng.choice(("autumn", "library", "mountain", "silver", "umbrella"))),
-        ),
-        _clause("first", "Use only the first four words.", "words = words[:4]", "words = words[:3]", _longer(4)),
-        _clause("end", "Use only the last four words.", "words = words[-4:]", "words = words[4:] or words", _longer(5)),
-        _clause(
-            "repeated",
-            "If a word occurs more than once, keep only its first occurrence.",
-            "words = list(dict.fromkeys(words))",
-            "words = [word for word in words if words.count(word) == 1]",
-            _repeating,
-        ),
-        _clause(
-            "names",
-            "Ignore words that start with a capital letter.",
-            "words = [word for word in words if not word[0].isupper()]",
-            "words = [word for word in words if not word.isupper()]",
-            _having(lambda rng: rng.choice(("Anna", "Berlin", "Carl", "Egypt", "NASA"))),
-        ),
-        _clause(
-            "digits",
-            "Ignore words that contain a digit.",
-            "words = [word for word in words if not any(c.isdigit() for c in word)]",
-            "words = [word for word in words if not word.isdigit()]",
-            _having(lambda rng: rng.choice(("2nd", "b2b", "mp3", "42", "route66"))),
-        ),
-        _clause(
-            "lower",
-            "Treat all words as lower case.",
-            "words = [word.lower() for word in words]",
-            "words = [word for word in words if word == word.lower()]",
-            _having(lambda rng: rng.choice(("Apple", "CLOUD", "Green", "Light", "River"))),
-        ),
-        _clause(
-            "cut",
-            "Use only the first five letters of each word.",
-            "words = [word[:5] for word in words]",
-            "words = [word for word in words if len(word) <= 5]",
-            _having(lambda rng: rng.choice(("autumn", "library", "mountain", "silver", "umbrella"))),
-        ),
-        _clause(
-            "stop",
-            "Stop at the word 'end'.",
-            "words = words[: words.index('end')] if 'end' in words else words",
-            "words = [word for word in words if word != 'end']",
-            _stopped(lambda rng: "end"),
-        ),
+    _clauses(
+        """
+    short | Ignore words with fewer than three letters.
+        words = [word for word in words if len(word) >= 3]
+        words = [word for word in words if len(word) > 3]
+    long | Ignore words with more than six letters.
+        words = [word for word in words if len(word) <= 6]
+        words = [word for word in words if len(word) < 6]
+    first | Use only the first four words.
+        words = words[:4]
+        words = words[:3]
+    end | Use only the last four words.
+        words = words[-4:]
+        words = words[4:] or words
+    repeated | If a word occurs more than once, keep only its first occurrence.
+        words = list(dict.fromkeys(words))
+        words = [word for word in words if words.count(word) == 1]
+    names | Ignore words that start with a capital letter.
+        words = [word for word in words if not word[0].isupper()]
+        words = [word for word in words if not word.isupper()]
+    digits | Ignore words that contain a digit.
+        words = [word for word in words if not any(c.isdigit() for c in word)]
+        words = [word for word in words if not word.isdigit()]
+    lower | Treat all words as lower case.
+        words = [word.lower() for word in words]
+        words = [word for word in words if word == word.lower()]
+    cut | Use only the first five letters of each word.
+        words = [word[:5] for word in words]
+        words = [word for word in words if len(word) <= 5]
+    stop | Stop at the word 'end'.
+        words = words[: words.index('end')] if 'end' in words else words
+        words = [word for word in words if word != 'end']
+    """,
+        short=_having(lambda rng: rng.choice(("a", "at", "by", "cat", "sun", "to"))),
+        long=_having(lambda rng: rng.choice(("autumn", "library", "mountain", "silver", "umbrella"))),
+        first=_longer(4),
+        end=_longer(5),
+        repeated=_repeating,
+        names=_having(lambda rng: rng.choice(("Anna", "Berlin", "Carl", "Egypt", "NASA"))),
+        digits=_having(lambda rng: rng.choice(("2nd", "b2b", "mp3", "42", "route66"))),
+        lower=_having(lambda rng: rng.choice(("Apple", "CLOUD", "Green", "Light", "River"))),
+        cut=_having(lambda rng: rng.choice(("autumn", "library", "mountain", "silver", "umbrella"))),
+        stop=_stopped(lambda rng: "end"),
     ),
 )
 """Nothing is trained or chosen on it: it shows what carries over to another kind of data."""

@@ -1,6 +1,9 @@
 """The operations that the miniature family is composed of: filters, maps and aggregates over a list of integers.
 
 Each has a phrase for the question, correct Python expressions, and the natural bugs that a hurried programmer writes.
+Tables have one a line: kind, phrase, right expressions, bugs, and `gross`, `signed` or the condition of an edge. K and
+L in them stand for numbers.
+
 Does not promise that every bug is visible in every composition: some are harmless beside some other operations.
 """
 
@@ -31,149 +34,101 @@ class ListOperation:
     """Condition on `ys` under which an aggregate is at an edge, which a hurried tester does not think of."""
 
 
-def _comparisons() -> list[ListOperation]:
+def _operations(table: str, *constants: tuple[int, ...]) -> list[ListOperation]:
+    """Those of a table; of one with letters, all its lines with the first numbers, then with the next."""
     operations = []
-    for k in range(1, 7):
-        operations += [
-            ListOperation("greater", f"greater than {k}", (f"x > {k}",), (f"x >= {k}", f"x < {k}"), (k,)),
-            ListOperation("at_least", f"that are at least {k}", (f"x >= {k}",), (f"x > {k}", f"x <= {k}"), (k,)),
-            ListOperation("less", f"less than {k}", (f"x < {k}",), (f"x <= {k}", f"x > {k}"), (k,)),
-            ListOperation("at_most", f"that are at most {k}", (f"x <= {k}",), (f"x < {k}", f"x >= {k}"), (k,)),
-        ]
-    for low, high in ((1, 4), (1, 5), (2, 5), (2, 6), (2, 7), (3, 6), (3, 7), (4, 8)):
-        bugs = (f"{low} < x < {high}", f"{low} <= x < {high}", f"{low} < x <= {high}")
-        right = (f"{low} <= x <= {high}",)
-        operations.append(ListOperation("between", f"from {low} to {high} inclusive", right, bugs, (low, high)))
+    for numbers in constants or ((),):
+        told = table
+        for letter, number in zip("KL", numbers, strict=False):
+            told = told.replace(letter, str(number))
+        for line in told.strip().splitlines():
+            kind, phrase, right, wrong, *more = (part.strip() for part in line.split("|"))
+            bugs = tuple(wrong.split(" ; ")) if wrong else ()
+            edge = "".join(each for each in more if each not in ("gross", "signed")) or "False"
+            gross, signed = "gross" in more, "signed" in more
+            correct = tuple(right.split(" ; "))
+            operations.append(ListOperation(kind, phrase, correct, bugs, numbers, gross, signed, edge))
     return operations
 
 
-def _signs_and_divisors() -> list[ListOperation]:
-    operations = [
-        ListOperation("positive", "that are positive", ("x > 0",), ("x >= 0", "x != 0"), signed=True),
-        ListOperation("negative", "that are negative", ("x < 0",), ("x <= 0", "x > 0"), signed=True),
-        ListOperation("not_negative", "that are not negative", ("x >= 0",), ("x > 0",), signed=True),
-        ListOperation("even", "that are even", ("x % 2 == 0",), ("x > 0 and x % 2 == 0", "x % 2 == 1")),
-        ListOperation("odd", "that are odd", ("x % 2 == 1",), ("x > 0 and x % 2 == 1", "x % 2 == 0")),
-    ]
-    for k in (3, 4, 5):
-        bugs = (f"x > 0 and x % {k} == 0", f"x // {k} == 0")
-        operations.append(ListOperation("divisible", f"divisible by {k}", (f"x % {k} == 0",), bugs, (k,)))
-    for k in (2, 3, 4, 5):
-        within, beyond = f"abs(x) <= {k}", f"abs(x) > {k}"
-        operations += [
-            ListOperation("near", f"of magnitude at most {k}", (within,), (f"x <= {k}", f"abs(x) < {k}"), (k,)),
-            ListOperation("far", f"of magnitude over {k}", (beyond,), (f"x > {k}", f"abs(x) >= {k}"), (k,)),
-        ]
-    return operations
+_SIGNS = """
+all | | |
+positive | that are positive | x > 0 | x >= 0 ; x != 0 | signed
+negative | that are negative | x < 0 | x <= 0 ; x > 0 | signed
+not_negative | that are not negative | x >= 0 | x > 0 | signed
+even | that are even | x % 2 == 0 | x > 0 and x % 2 == 0 ; x % 2 == 1
+odd | that are odd | x % 2 == 1 | x > 0 and x % 2 == 1 ; x % 2 == 0
+"""
+_DIVISORS = "divisible | divisible by K | x % K == 0 | x > 0 and x % K == 0 ; x // K == 0"
+_MAGNITUDES = """
+near | of magnitude at most K | abs(x) <= K | x <= K ; abs(x) < K
+far | of magnitude over K | abs(x) > K | x > K ; abs(x) >= K
+"""
+_COMPARISONS = """
+greater | greater than K | x > K | x >= K ; x < K
+at_least | that are at least K | x >= K | x > K ; x <= K
+less | less than K | x < K | x <= K ; x > K
+at_most | that are at most K | x <= K | x < K ; x >= K
+"""
+_RANGES = "between | from K to L inclusive | K <= x <= L | K < x < L ; K <= x < L ; K < x <= L"
+FILTERS = (
+    *_operations(_SIGNS),
+    *_operations(_DIVISORS, (3,), (4,), (5,)),
+    *_operations(_MAGNITUDES, (2,), (3,), (4,), (5,)),
+    *_operations(_COMPARISONS, (1,), (2,), (3,), (4,), (5,), (6,)),
+    *_operations(_RANGES, (1, 4), (1, 5), (2, 5), (2, 6), (2, 7), (3, 6), (3, 7), (4, 8)),
+)
+
+_PLAIN_MAPS = """
+same | numbers | x |
+square | squares of the numbers | x * x | x * 2 | gross
+double | doubles of the numbers | x * 2 | x * x | gross
+absolute | absolute values of the numbers | abs(x) | x ; -x
+negate | negations of the numbers | -x | x ; -abs(x) | gross
+halve | halves rounded toward zero of the numbers | int(x / 2) | x // 2 ; x / 2
+"""
+MAPS = (
+    *_operations(_PLAIN_MAPS),
+    *_operations("add | numbers plus K | x + K | x - K | gross", (1,), (2,), (3,)),
+    *_operations("distance | distances to K of the numbers | abs(x - K) | x - K ; K - x | gross", (2,), (3,), (4,)),
+    *_operations("cap | values capped at K of the numbers | min(x, K) | max(x, K) | gross", (5,), (6,)),
+)
+
+_SCALARS = """
+sum | the sum of the {} | sum(ys) | len(ys) ; sum(ys) if ys else 1 | gross
+count | how many there are of the {} | len(ys) | sum(ys) ; len(set(ys)) | gross
+count_distinct | how many distinct ones among the {} | len(set(ys)) | len(ys) ; sum(ys)
+sum_distinct | the sum of the distinct ones among the {} | sum(set(ys)) | sum(ys) ; len(set(ys))
+"""
+_ENOUGH = """
+enough | whether there are at least K of the {} | len(ys) >= K | len(ys) > K ; len(set(ys)) >= K | len(ys) == K
+"""
+_LISTS = """
+list | the list of the {} | ys | ys[::-1] ; sorted(ys) | gross
+ascending | the {} in ascending order | sorted(ys) | sorted(set(ys)) ; ys
+descending | the {} in descending order | sorted(ys, reverse=True) ; sorted(ys)[::-1] | sorted(set(ys))[::-1] ; ys[::-1]
+ascending_distinct | the distinct {} in ascending order | sorted(set(ys)) | sorted(ys) ; list(set(ys))
+"""
 
 
-def _maps() -> list[ListOperation]:
-    operations = [
-        ListOperation("same", "numbers", ("x",)),
-        ListOperation("square", "squares of the numbers", ("x * x",), ("x * 2",), gross=True),
-        ListOperation("double", "doubles of the numbers", ("x * 2",), ("x * x",), gross=True),
-        ListOperation("absolute", "absolute values of the numbers", ("abs(x)",), ("x", "-x")),
-        ListOperation("negate", "negations of the numbers", ("-x",), ("x", "-abs(x)"), gross=True),
-        ListOperation("halve", "halves rounded toward zero of the numbers", ("int(x / 2)",), ("x // 2", "x / 2")),
-    ]
-    for k in (1, 2, 3):
-        operations.append(ListOperation("add", f"numbers plus {k}", (f"x + {k}",), (f"x - {k}",), (k,), gross=True))
-    for k in (2, 3, 4):
-        bugs = (f"x - {k}", f"{k} - x")
-        right = (f"abs(x - {k})",)
-        operations.append(ListOperation("distance", f"distances to {k} of the numbers", right, bugs, (k,), gross=True))
-    for k in (5, 6):
-        phrase = f"values capped at {k} of the numbers"
-        operations.append(ListOperation("cap", phrase, (f"min(x, {k})",), (f"max(x, {k})",), (k,), gross=True))
-    return operations
+def _guarded(
+    kind: str, phrase: str, result: str, none: int, bugs: tuple[str, ...], edge: str = "not ys", *also: str
+) -> ListOperation:
+    """An aggregate that has a `result` of its own, `none`, for the empty list. `also`: further right expressions."""
+    right = (f"{result} if ys else {none}", *also)
+    return ListOperation(kind, f"the {phrase} the {{}} or {none} if none", right, (result, *bugs), edge=edge)
 
 
-def _scalars() -> list[ListOperation]:
-    """Aggregates of the whole list that are defined for an empty one without a guard."""
-    operations = [
-        ListOperation("sum", "the sum of the {}", ("sum(ys)",), ("len(ys)", "sum(ys) if ys else 1"), gross=True),
-        ListOperation("count", "how many there are of the {}", ("len(ys)",), ("sum(ys)", "len(set(ys))"), gross=True),
-        ListOperation(
-            "count_distinct", "how many distinct ones among the {}", ("len(set(ys))",), ("len(ys)", "sum(ys)")
-        ),
-        ListOperation(
-            "sum_distinct", "the sum of the distinct ones among the {}", ("sum(set(ys))",), ("sum(ys)", "len(set(ys))")
-        ),
-    ]
-    for n in (2, 3):
-        bugs = (f"len(ys) > {n}", f"len(set(ys)) >= {n}")
-        phrase = f"whether there are at least {n} of the {{}}"
-        operations.append(ListOperation("enough", phrase, (f"len(ys) >= {n}",), bugs, edge=f"len(ys) == {n}"))
-    return operations
-
-
-def _guarded() -> list[ListOperation]:
-    """Aggregates that need a guard for the empty list."""
-    return [
-        ListOperation(
-            "largest",
-            "the largest of the {} or 0 if none",
-            ("max(ys) if ys else 0", "max(ys, default=0)"),
-            ("max(ys)", "max(ys + [0])", "min(ys)"),
-            edge="not ys or max(ys) == 0",
-        ),
-        ListOperation(
-            "smallest",
-            "the smallest of the {} or 0 if none",
-            ("min(ys) if ys else 0", "min(ys, default=0)"),
-            ("min(ys)", "min(ys + [9])", "max(ys)"),
-            edge="not ys or min(ys) == 0",
-        ),
-        ListOperation(
-            "first",
-            "the first of the {} or -1 if none",
-            ("ys[0] if ys else -1",),
-            ("ys[0]", "ys[0] if ys else 0", "ys[-1]"),
-            edge="not ys",
-        ),
-        ListOperation(
-            "last",
-            "the last of the {} or -1 if none",
-            ("ys[-1] if ys else -1",),
-            ("ys[-1]", "ys[-1] if ys else 0", "ys[0]"),
-            edge="not ys",
-        ),
-        ListOperation(
-            "range",
-            "the largest minus the smallest of the {} or 0 if none",
-            ("max(ys) - min(ys) if ys else 0",),
-            ("max(ys) - min(ys)", "ys[-1] - ys[0]"),
-            edge="len(ys) < 2",
-        ),
-        ListOperation(
-            "first_largest",
-            "the first position of the largest among the {} or -1 if none",
-            ("ys.index(max(ys)) if ys else -1",),
-            ("ys.index(max(ys))", "len(ys) - 1 - ys[::-1].index(max(ys))", "ys.index(min(ys))"),
-            edge="not ys",
-        ),
-    ]
-
-
-def _lists() -> list[ListOperation]:
-    return [
-        ListOperation("list", "the list of the {}", ("ys",), ("ys[::-1]", "sorted(ys)"), gross=True),
-        ListOperation("ascending", "the {} in ascending order", ("sorted(ys)",), ("sorted(set(ys))", "ys")),
-        ListOperation(
-            "descending",
-            "the {} in descending order",
-            ("sorted(ys, reverse=True)", "sorted(ys)[::-1]"),
-            ("sorted(set(ys))[::-1]", "ys[::-1]"),
-        ),
-        ListOperation(
-            "ascending_distinct",
-            "the distinct {} in ascending order",
-            ("sorted(set(ys))",),
-            ("sorted(ys)", "list(set(ys))"),
-        ),
-    ]
-
-
-FILTERS: tuple[ListOperation, ...] = (ListOperation("all", "", ("",)), *_signs_and_divisors(), *_comparisons())
-MAPS: tuple[ListOperation, ...] = tuple(_maps())
-AGGREGATES: tuple[ListOperation, ...] = (*_scalars(), *_guarded(), *_lists())
+_REVERSED = "len(ys) - 1 - ys[::-1].index(max(ys))"
+_GUARDED = (
+    _guarded("largest", "largest of", "max(ys)", 0, ("max(ys + [0])", "min(ys)"), "not ys or max(ys) == 0",
+             "max(ys, default=0)"),
+    _guarded("smallest", "smallest of", "min(ys)", 0, ("min(ys + [9])", "max(ys)"), "not ys or min(ys) == 0",
+             "min(ys, default=0)"),
+    _guarded("first", "first of", "ys[0]", -1, ("ys[0] if ys else 0", "ys[-1]")),
+    _guarded("last", "last of", "ys[-1]", -1, ("ys[-1] if ys else 0", "ys[0]")),
+    _guarded("range", "largest minus the smallest of", "max(ys) - min(ys)", 0, ("ys[-1] - ys[0]",), "len(ys) < 2"),
+    _guarded("first_largest", "first position of the largest among", "ys.index(max(ys))", -1,
+             (_REVERSED, "ys.index(min(ys))")),
+)  # fmt: skip
+AGGREGATES = (*_operations(_SCALARS), *_operations(_ENOUGH, (2,), (3,)), *_GUARDED, *_operations(_LISTS))

@@ -28,7 +28,7 @@ from codea1_env.configuration.presets import load_preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.problem import Problem
 from codea1_env.records.recording import Recorder
-from codea1_env.report.duels import kept_duels
+from codea1_env.report.duels import ORDERS, kept_duels
 from codea1_env.report.page import RunOnPage, differences_between, differences_from_paper, page, time_splits
 from codea1_env.report.panels import CHAPTERS, Chart, Series, charts_of
 from codea1_env.report.picture import _draw
@@ -105,7 +105,7 @@ def test_a_finished_run_is_shown_from_outcome_to_configuration(tmp_path: Path) -
 
 def test_every_curve_of_a_run_is_drawn_once_and_what_was_not_logged_is_left_out(tmp_path: Path) -> None:
     (run,) = read_runs([write_run(tmp_path / "run")])
-    charts = [chart for chapter in CHAPTERS for panel in chapter.panels for chart in charts_of(panel, [run])]
+    charts = [chart for panels in CHAPTERS.values() for panel in panels for chart in charts_of(panel, [run])]
     by_title = {chart.title: chart for chart in charts}
     assert by_title["coder"].series[0].points == ((0, 0.1), (3, 0.6))
     assert [line.label for line in by_title["both seats"].series] == ["coder, R_C", "tester, R_T, all suites"]
@@ -123,7 +123,7 @@ def test_several_runs_share_charts_and_their_configurations_are_told_apart(tmp_p
     found = assert_harmless(paged(runs))
     assert "both seats: coder, R_C" in found.text
     assert "what differs between the runs" in found.text
-    panel = next(p for chapter in CHAPTERS for p in chapter.panels if p.title == "both seats")
+    panel = next(panel for panels in CHAPTERS.values() for panel in panels if panel.title == "both seats")
     chart = next(charts_of(panel, runs))
     assert [line.points[-1] for line in chart.series] == [(3, 0.25), (3, 0.75)]
 
@@ -137,7 +137,7 @@ def test_a_run_has_one_style_on_the_whole_page_whatever_others_did_not_log(tmp_p
             kept = [line for line in (run / "metrics.jsonl").read_text().splitlines(True) if '"evaluation"' in line]
             (run / "metrics.jsonl").write_text("".join(kept))
     runs = read_runs([tmp_path / f"run{number}" for number in range(3)])
-    charts = [chart for chapter in CHAPTERS for panel in chapter.panels for chart in charts_of(panel, runs)]
+    charts = [chart for panels in CHAPTERS.values() for panel in panels for chart in charts_of(panel, runs)]
     assert {len(chart.series) for chart in charts} == {2, 3}
     page = paged(runs)
     for number, run in enumerate(runs):
@@ -353,8 +353,8 @@ def test_time_is_split_by_medians(tmp_path: Path) -> None:
     with (directory / "metrics.jsonl").open("a") as file:
         file.write(line("round", 4, {"seconds_scoring": 100.0, "seconds_judging": 0.3}))
     coder, arena = time_splits(read_run(directory, "run"))
-    assert (coder.who, coder.total, dict(coder.seconds)) == ("coder", 3.0, {"generating": 2.0, "learning": 1.0})
-    assert arena.seconds == pytest.approx({"judging": 0.3, "other": 0.2})
+    assert coder == ("coder", {"generating": 2.0, "learning": 1.0})
+    assert arena == ("arena", pytest.approx({"judging": 0.3, "other": 0.2}))
 
 
 def keep_duels(directory: Path, rewards: list[tuple[float | None, tuple[float | None, ...]]], number: int) -> None:
@@ -379,16 +379,14 @@ def test_the_best_and_the_worst_duels_lead_into_the_viewer(tmp_path: Path) -> No
     keep_duels(run, [(0.2, (0.1, 0.9)), (None, (None,))], 10)
     keep_duels(run, [(1.0, (0.0, 0.5))], 2)  # round 2 is the first game, 10 the second
     kept = kept_duels(run)
-    assert len(kept) == 4
-    (best, *_) = kept.best_for_tester()
-    assert best.address == "2.1.2"
-    assert best.origin == "round 10"
-    assert kept.best_for_coder()[0].address == "1.1.1"
-    assert kept.worst()[0].address == "2.1.1"
+    assert len(kept.duels) == 4
+    first = [kept.first(kind)[0] for kind in ORDERS]
+    assert [each.address for each in first] == ["2.1.2", "1.1.1", "2.1.1"]
+    assert first[0].origin == "round 10"
     found = assert_harmless(paged(read_runs([run]), viewer="of%20run.html"))
     assert {"of%20run.html#2.1.2", "of%20run.html#1.1.1"} <= {a.get("href") for tag, a in found.tags if tag == "a"}
     (run / "duels" / "round-3.jsonl").write_text("nonsense\n")
-    assert len(kept_duels(run)) == 0
+    assert kept_duels(run).duels == []
     assert "round-3.jsonl" in kept_duels(run).note
     assert "cannot be read" in assert_harmless(paged(read_runs([run]))).text
 

@@ -115,7 +115,7 @@ def _write(runs: Sequence[RunRead], output: Path, picture: Path | None, options:
 
 def _with_viewer(each: RunOnPage, output: Path, number: int, written: list[Path]) -> RunOnPage:
     """The run with links into a page of its duels, which is written beside `output`, where it kept any."""
-    if not len(each.kept):
+    if not each.kept.duels:
         return each
     beside = output.with_name(f"{output.stem}-duels{number if number > 1 else ''}.html")
     write_whole(beside, make_page(each.run.name, each.kept.games, book=each.kept.book))

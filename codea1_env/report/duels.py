@@ -6,7 +6,7 @@ What a run kept is read as `codea1 view RUN` reads it, and places are those on i
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,14 @@ class KeptDuel:
     tester_reward: float
 
 
+ORDERS: Mapping[str, Callable[[KeptDuel], tuple[float, ...]]] = {
+    "the tester earned most": lambda duel: (-duel.tester_reward,),
+    "the coder earned most": lambda duel: (-duel.coder_reward, duel.tester_reward),
+    "both earned least": lambda duel: (duel.coder_reward + duel.tester_reward,),
+}
+"""Kinds of duels worth a look, and which of them come first."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeptDuels:
     """What a run kept."""
@@ -45,30 +53,20 @@ class KeptDuels:
     book: Json | None = None
     """The Mistake Book in the viewer's form."""
 
-    def best_for_tester(self) -> list[KeptDuel]:
-        """The highest R_T, at most EACH; the earlier duel first where they are equal."""
-        return heapq.nsmallest(EACH, self._duels(), key=lambda duel: -duel.tester_reward)
+    @property
+    def duels(self) -> list[KeptDuel]:
+        """Those that have both rewards."""
+        return [
+            KeptDuel(game["from"], game["id"], f"{game['number']}.{p}.{s}", program["reward"], suite["reward"])
+            for game in self.games
+            for p, program in enumerate(game["programs"], 1)
+            for s, suite in enumerate(program["suites"], 1)
+            if program["reward"] is not None and suite["reward"] is not None
+        ]
 
-    def best_for_coder(self) -> list[KeptDuel]:
-        """The highest R_C, and of those the lowest R_T."""
-        return heapq.nsmallest(EACH, self._duels(), key=lambda duel: (-duel.coder_reward, duel.tester_reward))
-
-    def worst(self) -> list[KeptDuel]:
-        """The lowest sum of both rewards: nobody did well."""
-        return heapq.nsmallest(EACH, self._duels(), key=lambda duel: duel.coder_reward + duel.tester_reward)
-
-    def __len__(self) -> int:
-        """Duels that have both rewards."""
-        return sum(1 for _ in self._duels())
-
-    def _duels(self) -> Iterator[KeptDuel]:
-        for game in self.games:
-            for program_number, program in enumerate(game["programs"], 1):
-                for suite_number, suite in enumerate(program["suites"], 1):
-                    coder, tester = program["reward"], suite["reward"]
-                    if coder is not None and tester is not None:
-                        address = f"{game['number']}.{program_number}.{suite_number}"
-                        yield KeptDuel(game["from"], game["id"], address, coder, tester)
+    def first(self, kind: str) -> list[KeptDuel]:
+        """By one of ORDERS, at most EACH; the earlier duel first where they are equal."""
+        return heapq.nsmallest(EACH, self.duels, key=ORDERS[kind])
 
 
 def kept_duels(directory: Path) -> KeptDuels:

@@ -19,11 +19,11 @@ from typing import Any
 from codea1_env import __version__
 from codea1_env.configuration.presets import load_preset
 from codea1_env.judging.scripts import UNSEALED_REWARDS
-from codea1_env.report.duels import KeptDuels
+from codea1_env.report.duels import ORDERS, KeptDuels
 from codea1_env.report.html_text import GAP, Link, listed, table, text
 from codea1_env.report.panels import CHAPTERS, charts_of
 from codea1_env.report.runs_read import RunRead
-from codea1_env.report.svg_chart import legend, line_chart, shown, stacked_bar
+from codea1_env.report.svg_chart import bar_sample, legend, line_chart, shown, stacked_bar
 
 REFRESH_S = 5
 """Seconds between two looks at a run that goes on."""
@@ -81,18 +81,18 @@ def _sections(runs: Sequence[RunRead], shown_runs: Sequence[RunOnPage]) -> Itera
     yield "runs", "The run" if len(runs) == 1 else "The runs", f'<div class="cards">{"".join(map(_card, runs))}</div>'
     if final := _final(runs):
         yield "outcome", "Outcome", final
-    for number, chapter in enumerate(CHAPTERS):
+    for number, (chapter, panels) in enumerate(CHAPTERS.items()):
         figures = ""
-        for panel in chapter.panels:
+        for panel in panels:
             for chart in charts_of(panel, runs):
-                lines = legend([(line.style, text(line.label)) for line in chart.series])
+                lines = legend((line.style, line.label) for line in chart.series)
                 figures += (
                     f"<figure><figcaption><h3>{text(chart.title)}</h3><p>{text(panel.text)}</p></figcaption>"
                     f"{line_chart(chart)}{lines}</figure>"
                 )
         if figures:
-            book = _fullest(runs) if chapter.title == "Mistake Book" else ""
-            yield f"chapter{number}", chapter.title, f'<div class="charts">{figures}</div>{book}'
+            book = _fullest(runs) if chapter == "Mistake Book" else ""
+            yield f"chapter{number}", chapter, f'<div class="charts">{figures}</div>{book}'
     if duels := "".join(_duels(each, f"{each.run.shown}: " if len(runs) > 1 else "") for each in shown_runs):
         yield "duels", "Duels worth a look", duels
     if times := _times(runs):
@@ -186,40 +186,31 @@ def _fullest(runs: Sequence[RunRead]) -> str:
 def _duels(shown_run: RunOnPage, owner: str) -> str:
     """Best and worst of the duels that a run kept; empty where it kept none. `owner`: before every caption."""
     kept, viewer = shown_run.kept, shown_run.viewer
-    if not len(kept):
+    if not kept.duels:
         return f'<div class="notes">{text(kept.note)}</div>' if kept.note else ""
     tables = ""
-    for name, duels in (
-        ("the tester earned most", kept.best_for_tester()),
-        ("the coder earned most", kept.best_for_coder()),
-        ("both earned least", kept.worst()),
-    ):
-        rows = [
-            (
-                Link(f"#{duel.address}", f"{viewer}#{duel.address}" if viewer else ""),
-                duel.origin,
-                duel.problem_id,
-                f"{duel.coder_reward:.3f}",
-                f"{duel.tester_reward:.3f}",
-            )
-            for duel in duels
-        ]
-        tables += table(f"{owner}{name}", ["duel", "from", "question", "R_C", "R_T"], rows)
-    whole = f'<p><a href="{text(viewer)}#1.1.1">{text(f"{owner}all {len(kept)} duels")}</a></p>' if viewer else ""
+    for kind in ORDERS:
+        rows = []
+        for duel in kept.first(kind):
+            link = Link(f"#{duel.address}", f"{viewer}#{duel.address}" if viewer else "")
+            rewards = (f"{reward:.3f}" for reward in (duel.coder_reward, duel.tester_reward))
+            rows.append((link, duel.origin, duel.problem_id, *rewards))
+        tables += table(f"{owner}{kind}", ["duel", "from", "question", "R_C", "R_T"], rows)
+    number = len(kept.duels)
+    whole = f'<p><a href="{text(viewer)}#1.1.1">{text(f"{owner}all {number} duels")}</a></p>' if viewer else ""
     return whole + tables
 
 
 def _times(runs: Sequence[RunRead]) -> str:
     splits = [(run, split) for run in runs for split in time_splits(run)]
-    most = max((split.total for _, split in splits), default=0.0)
+    most = max((sum(seconds.values()) for _, (_, seconds) in splits), default=0.0)
     bars = ""
-    for run, split in splits:
-        parts = [(name, split.seconds[name]) for name in PARTS if name in split.seconds]
-        words = ", ".join(f"{name} {shown(round(value, 3))} s" for name, value in parts)
+    for run, (who, seconds) in splits:
+        words = ", ".join(f"{name} {shown(round(seconds[name], 3))} s" for name in PARTS if name in seconds)
         owner = f"{run.shown}: " if len(runs) > 1 else ""
         bars += (
-            f'<div class="split"><h3>{text(owner + split.who)}, {shown(round(split.total, 3))} s a round</h3>'
-            f"{stacked_bar([(name, split.seconds.get(name, 0.0)) for name in PARTS], most)}<p>{text(words)}</p></div>"
+            f'<div class="split"><h3>{text(owner + who)}, {shown(round(sum(seconds.values()), 3))} s a round</h3>'
+            f"{stacked_bar([(name, seconds.get(name, 0.0)) for name in PARTS], most)}<p>{text(words)}</p></div>"
         )
     rows = [
         [name, *(f"{run.seconds[name]:.0f} s" if name in run.seconds else "-" for run in runs)]
@@ -227,17 +218,7 @@ def _times(runs: Sequence[RunRead]) -> str:
     ]
     whole = table("the whole run", ["part", *(run.shown for run in runs)], rows) if rows else ""
     note = "<p>Medians over rounds. While a seat waits, the other one has the machine.</p>" if bars else ""
-    return note + (legend_of_parts() if bars else "") + bars + whole
-
-
-def legend_of_parts() -> str:
-    """What the colours of the bars mean."""
-    items = "".join(
-        f'<li><svg class="key" viewBox="0 0 28 10" aria-hidden="true"><rect class="fill f{number}" width="28" '
-        f'height="10"/></svg>{text(name)}</li>'
-        for number, name in enumerate(PARTS)
-    )
-    return f'<ul class="legend">{items}</ul>'
+    return note + (legend(enumerate(PARTS), bar_sample) if bars else "") + bars + whole
 
 
 def _configuration(runs: Sequence[RunRead]) -> str:
@@ -270,32 +251,16 @@ PARTS = ("generating", "learning", "waiting", "parsing", "judging", "rewarding",
 """A seat has the first three, the arena the next three; `other`: of the arena's time, what they leave."""
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSplit:
-    """One bar."""
-
-    who: str
-    seconds: Mapping[str, float]
-    """Median over rounds, by part."""
-
-    @property
-    def total(self) -> float:
-        return sum(self.seconds.values())
-
-
-def time_splits(run: RunRead) -> Iterator[TimeSplit]:
-    """A split of each seat that logged one, and the arena's."""
+def time_splits(run: RunRead) -> Iterator[tuple[str, dict[str, float]]]:
+    """Of each seat that logged some, and of the arena: whose, and the median seconds over rounds, by part."""
     for seat in run.seats():
-        seconds = _medians(run, "seat", seat, PARTS[:3])
-        if seconds:
-            yield TimeSplit(seat, seconds)
-    arena = _medians(run, "round", "", PARTS[3:6])
-    scoring = _medians(run, "round", "", ("scoring",)).get("scoring")
-    if scoring is not None:
-        left = scoring - sum(arena.values())
-        yield TimeSplit("arena", arena | ({"other": left} if left > 0 else {}))
-    elif arena:
-        yield TimeSplit("arena", arena)
+        if seconds := _medians(run, "seat", seat, PARTS[:3]):
+            yield seat, seconds
+    arena = _medians(run, "round", "", (*PARTS[3:6], "scoring"))
+    left = arena.pop("scoring", None)
+    if left is not None or arena:
+        left = (left or 0.0) - sum(arena.values())
+        yield "arena", arena | ({"other": left} if left > 0 else {})
 
 
 def _medians(run: RunRead, kind: str, seat: str, parts: tuple[str, ...]) -> dict[str, float]:

@@ -20,7 +20,7 @@ def draw(runs: Sequence[RunRead], file: Path, drawn: Callable[[], object] = lamb
 
     Raises ImportError without matplotlib, and OSError.
     """
-    charts = [chart for chapter in CHAPTERS for panel in chapter.panels for chart in charts_of(panel, runs)]
+    charts = [chart for panels in CHAPTERS.values() for panel in panels for chart in charts_of(panel, runs)]
     if not charts:
         return False
     with extra("train", "the picture needs", "or --no-png"):

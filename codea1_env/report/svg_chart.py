@@ -7,10 +7,11 @@ thousands, neighbours are averaged.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import pairwise
 
+from codea1_env.report.html_text import text
 from codea1_env.report.panels import Chart, Series
 
 WIDTH, HEIGHT = 400, 232
@@ -48,14 +49,21 @@ def line_chart(chart: Chart) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def legend(lines: Sequence[tuple[int, str]]) -> str:
-    """A list of samples of the lines and what they are. `lines`: of each its style and its label as HTML."""
-    items = [
-        f'<li><svg class="key" viewBox="0 0 28 10" aria-hidden="true"><line class="line {_classes(style)}" x1="0" '
-        f'x2="28" y1="5" y2="5"/></svg>{label}</li>'
-        for style, label in lines
+def line_sample(style: int) -> str:
+    return f'<line class="line {_classes(style)}" x1="0" x2="28" y1="5" y2="5"/>'
+
+
+def bar_sample(style: int) -> str:
+    return f'<rect class="fill f{style}" width="28" height="10"/>'
+
+
+def legend(items: Iterable[tuple[int, str]], sample: Callable[[int], str] = line_sample) -> str:
+    """A list of samples and what they are. `items`: of each its style and its label."""
+    parts = [
+        f'<li><svg class="key" viewBox="0 0 28 10" aria-hidden="true">{sample(style)}</svg>{text(label)}</li>'
+        for style, label in items
     ]
-    return f'<ul class="legend">{"".join(items)}</ul>'
+    return f'<ul class="legend">{"".join(parts)}</ul>'
 
 
 def stacked_bar(parts: Sequence[tuple[str, float]], most: float) -> str:

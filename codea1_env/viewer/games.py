@@ -14,10 +14,11 @@ trusted as far as `require_score` has looked.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from codea1_env.checks import is_number
+from codea1_env.checks import is_number, require
 from codea1_env.errors import Codea1Error, FormatError
 from codea1_env.judging.returned import cut
 from codea1_env.mistake_book.files import unpacked
@@ -40,67 +41,54 @@ UNKNOWN = "unknown"
 _TERMS = frozenset(field.name for field in dataclasses.fields(SuiteTerms))
 _TEST_TEXTS = ("source", "status", "reason", "call", "stated", "expected", "verdict", "returned")
 _STATUSES = frozenset(Status)
+_require = partial(require, error=FormatError)
 _VERDICTS = frozenset((None, "pass", "fail", "error", "timeout", "crash"))
 
 
 def recorded_game(recorded: RecordedMatch, origin: str, score: Mapping[str, Any] | None) -> Json:
     """A match of a recording. `score`: of `matches.detailed_score`; None: what its tests came to is not known."""
-    match, entry_point = recorded.match, recorded.match.problem.entry_point
-    programs = []
-    for place, response in enumerate(match.codes):
-        source = recorded.config.program(match.problem, response).source
-        if score is None:
-            suites = [
-                _unjudged(text, reward, entry_point, recorded)
-                for text, reward in zip(match.suites[place], recorded.rewards.suites[place], strict=True)
-            ]
-            code = {"executes": None, "reward": recorded.rewards.codes[place]}
-        else:
-            suites = [_suite(suite) for suite in score["suites"][place]]
-            code = score["codes"][place]
-        programs.append(_program(source, code, suites))
-    config = dataclasses.asdict(recorded.config)
-    replays = [[cut(case.call, MOST_TEST), cut(case.expected, MOST_TEST)] for case in recorded.replays]
-    problem = match.problem
-    return _game(problem.problem_id, origin, problem.question, problem.reference_solution, config, replays, programs)
+    match, problem, known = recorded.match, recorded.match.problem, recorded.rewards
+    if score is None:
+        rows = [zip(*each, strict=True) for each in zip(match.suites, known.suites, strict=True)]
+        suites = [[_unjudged(text, reward, recorded) for text, reward in row] for row in rows]
+        codes: list[Json] = [{"executes": None, "reward": reward} for reward in known.codes]
+    else:
+        suites, codes = [list(map(_suite, row)) for row in score["suites"]], score["codes"]
+    sources = [recorded.config.program(problem, response).source for response in match.codes]
+    texts = problem.problem_id, problem.question, problem.reference_solution
+    replays = [(case.call, case.expected) for case in recorded.replays]
+    return _game(texts, origin, dataclasses.asdict(recorded.config), replays, zip(sources, codes, suites, strict=True))
 
 
 def scored_game(score: Mapping[str, Any], origin: str) -> Json:
     """A line of `codea1 score`; without `--details` it has neither question nor programs. Raises FormatError."""
     require_score(score)
-    programs = []
-    for code, row in zip(score["codes"], score["suites"], strict=True):
-        packed = code.get("program")
-        source = None if packed is None else unpacked(packed, 1, "program")
-        programs.append(_program(source, code, [_suite(suite) for suite in row]))
+    packed = [code.get("program") for code in score["codes"]]
+    sources = [None if each is None else unpacked(each, 1, "program") for each in packed]
+    suites = [list(map(_suite, row)) for row in score["suites"]]
     first = next((row[0]["replays"] for row in score["suites"] if row), ())
-    replays = [[cut(each["call"], MOST_TEST), cut(each["expected"], MOST_TEST)] for each in first]
-    config = score.get("config")
-    question, reference = score.get("question", ""), score.get("reference_solution")
-    return _game(score["problem_id"], origin, question, reference, config, replays, programs)
+    texts = score["problem_id"], score.get("question"), score.get("reference_solution")
+    replays = [(each["call"], each["expected"]) for each in first]
+    return _game(texts, origin, score.get("config"), replays, zip(sources, score["codes"], suites, strict=True))
 
 
 def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:
     """Raises FormatError (must, got) for what is no score, or one of another number of `codes`."""
     try:
-        if not isinstance(score["problem_id"], str):
-            raise FormatError(f"problem_id must be a string, got {score['problem_id']!r:.200}")
-        if codes is not None and codes != len(score["codes"]):
-            raise FormatError(f"a score must have {codes} codes, as many as its match, got {len(score['codes'])}")
+        count = len(score["codes"])
+        _require(isinstance(score["problem_id"], str), "problem_id", "be a string", score["problem_id"])
+        _require(codes in (None, count), "a score", f"have {codes} codes, as many as its match", count)
         for code, row in zip(score["codes"], score["suites"], strict=True):
             _require_number(code["reward"])
-            if not isinstance(code["executes"], bool | None):
-                raise FormatError(f"executes must be true, false or null, got {code['executes']!r:.200}")
-            if not isinstance(code.get("refused", ""), str):
-                raise FormatError(f"refused must be a string, got {code['refused']!r:.200}")
-            denied = code.get("denied", [])
-            if not isinstance(denied, list) or not all(isinstance(note, str) for note in denied):
-                raise FormatError(f"denied must be a list of strings, got {denied!r:.200}")
+            executes, refused, denied = code["executes"], code.get("refused", ""), code.get("denied", [])
+            _require(isinstance(executes, bool | None), "executes", "be true, false or null", executes)
+            _require(isinstance(refused, str), "refused", "be a string", refused)
+            are_notes = isinstance(denied, list) and all(isinstance(note, str) for note in denied)
+            _require(are_notes, "denied", "be a list of strings", denied)
             for suite in row:
-                _require_suite(suite, len(score["codes"]))
+                _require_suite(suite, count)
         for name in ("question", "entry_point", "reference_solution"):
-            if not isinstance(score.get(name), str | None):
-                raise FormatError(f"{name} must be a string, got {score[name]!r:.200}")
+            _require(isinstance(score.get(name), str | None), name, "be a string", score.get(name))
         if score.get("config") is not None:
             RewardConfig(**score["config"])
     except FormatError:
@@ -113,36 +101,31 @@ def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:
 def _require_suite(suite: Mapping[str, Any], codes: int) -> None:
     _require_number(suite["reward"])
     if suite["terms"] is not None:
-        if set(suite["terms"]) != _TERMS:
-            raise FormatError(f"terms must be {sorted(_TERMS)}, got {sorted(suite['terms'])!r:.400}")
+        _require(set(suite["terms"]) == _TERMS, "terms", f"be {sorted(_TERMS)}", sorted(suite["terms"]))
         for name, value in suite["terms"].items():
             _require_number(value, or_truth=True)
-            if value is None and name not in MAY_LACK:
-                raise FormatError(f"the term {name} must be a number, got null")
-        if suite["reward"] is None or type(size := suite["terms"]["suite_size"]) is not int or size < 1:
-            got = f"{suite['reward']!r} and {suite['terms']['suite_size']!r}"
-            raise FormatError(
-                f"a suite with terms must have a reward, and a suite_size, a whole number of at least 1, got {got}"
-            )
+            _require(value is not None or name in MAY_LACK, f"the term {name}", "be a number", value)
+        reward, size = suite["reward"], suite["terms"]["suite_size"]
+        must = "have a reward, and a suite_size, a whole number of at least 1"
+        is_sized = reward is not None and type(size) is int and size >= 1
+        _require(is_sized, "a suite with terms", must, (reward, size))
     for test in suite["tests"]:
         for name in _TEST_TEXTS:
-            if not isinstance(test.get(name), str | None):
-                raise FormatError(f"{name} of a test must be a string or null, got {test[name]!r:.200}")
-        if test["status"] not in _STATUSES or test["verdict"] not in _VERDICTS:
-            got = f"{test['status']!r:.80} and {test['verdict']!r:.80}"
-            raise FormatError(f"status and verdict of a test must be known ones, got {got}")
+            _require(isinstance(test.get(name), str | None), f"{name} of a test", "be a string or null", test.get(name))
+        came_to = test["status"], test["verdict"]
+        is_known = came_to[0] in _STATUSES and came_to[1] in _VERDICTS
+        _require(is_known, "status and verdict of a test", "be known ones", came_to)
         _require_number(test.get("pay"))
         verdicts = test.get("verdicts", [None] * codes)
-        if not isinstance(verdicts, list) or len(verdicts) != codes or set(verdicts) - _VERDICTS:
-            raise FormatError(f"verdicts of a test must be {codes} known ones, got {verdicts!r:.200}")
+        are_known = isinstance(verdicts, list) and len(verdicts) == codes and not set(verdicts) - _VERDICTS
+        _require(are_known, "verdicts of a test", f"be {codes} known ones", verdicts)
     for reason, count in suite.get("ignored", {}).items():
-        if not isinstance(reason, str) or type(count) is not int:
-            raise FormatError(f"ignored must be counts by reason, got {suite['ignored']!r:.200}")
+        is_count = isinstance(reason, str) and type(count) is int
+        _require(is_count, "ignored", "be counts by reason", suite["ignored"])
     for replay in suite["replays"]:
-        if not isinstance(replay["call"], str) or not isinstance(replay["expected"], str):
-            raise FormatError(f"a replay must have a call and an expected value, got {replay!r:.200}")
-        if replay["verdict"] not in _VERDICTS:
-            raise FormatError(f"the verdict of a replay must be a known one, got {replay['verdict']!r:.200}")
+        is_case = isinstance(replay["call"], str) and isinstance(replay["expected"], str)
+        _require(is_case, "a replay", "have a call and an expected value", replay)
+        _require(replay["verdict"] in _VERDICTS, "the verdict of a replay", "be a known one", replay["verdict"])
 
 
 _LARGEST = 1 << 53
@@ -151,34 +134,38 @@ _LARGEST = 1 << 53
 
 def _require_number(value: object, *, or_truth: bool = False) -> None:
     is_large = isinstance(value, int) and abs(value) > _LARGEST
-    if value is not None and (is_large or not is_number(value)) and not (or_truth and isinstance(value, bool)):
-        raise FormatError(f"a reward or term must be a number or null, got {value!r:.200}")
+    is_right = value is None or (or_truth and isinstance(value, bool)) or (is_number(value) and not is_large)
+    _require(is_right, "a reward or term", "be a number or null", value)
 
 
 def _game(
-    problem_id: str,
+    texts: tuple[str, str | None, str | None],
     origin: str,
-    question: str | None,
-    reference: str | None,
     config: Mapping[str, Any] | None,
-    replays: Sequence[Sequence[str]],
-    programs: Sequence[Json],
+    replays: Sequence[tuple[str, str]],
+    programs: Iterable[tuple[str | None, Mapping[str, Any], Sequence[Json]]],
 ) -> Json:
+    """`texts`: id, question and reference. `replays`: call and expected value. `programs`: source, code and suites."""
+    problem_id, question, reference = texts
     return {
         "id": cut(problem_id, MOST_ID),
         "from": origin,
         "question": cut(question or "", MOST_SOURCE),
         "reference": cut(reference, MOST_SOURCE),
         "config": config,
-        "replays": replays,
-        "programs": programs,
+        "replays": [[cut(text, MOST_TEST) for text in case] for case in replays],
+        "programs": [
+            {
+                "source": cut(source, MOST_SOURCE),
+                "executes": code["executes"],
+                "refused": cut(code.get("refused", ""), MOST_TEST),
+                "denied": cut(", ".join(code.get("denied", ())), MOST_TEST),
+                "reward": code["reward"],
+                "suites": suites,
+            }
+            for source, code, suites in programs
+        ],
     }
-
-
-def _program(source: str | None, code: Mapping[str, Any], suites: Sequence[Json]) -> Json:
-    refused, denied = cut(code.get("refused", ""), MOST_TEST), cut(", ".join(code.get("denied", ())), MOST_TEST)
-    known = {"executes": code["executes"], "refused": refused, "denied": denied, "reward": code["reward"]}
-    return {"source": cut(source, MOST_SOURCE), **known, "suites": suites}
 
 
 def _suite(suite: Mapping[str, Any]) -> Json:
@@ -195,9 +182,9 @@ def _suite(suite: Mapping[str, Any]) -> Json:
     }
 
 
-def _unjudged(response: str, reward: float | None, entry_point: str, recorded: RecordedMatch) -> Json:
+def _unjudged(response: str, reward: float | None, recorded: RecordedMatch) -> Json:
     """A suite of which the recording has the text and the reward, no more."""
-    suite = read_suite(response, entry_point, fidelity=recorded.config.fidelity)
+    suite = read_suite(response, recorded.match.problem.entry_point, fidelity=recorded.config.fidelity)
     rows = [
         [cut(test.source, MOST_TEST), UNKNOWN, test.reason, cut(test.call, MOST_TEST), cut(test.claim, MOST_TEST),
          None, None, None, None, None]

@@ -51,8 +51,7 @@ def main() -> int:
     found: list[tuple[Problem, Examined]] = []
     with LocalSandbox() as sandbox:
         for problem in problems:
-            (examined,) = examine(sandbox, [(problem, written[problem.problem_id])])
-            found.append((problem, examined))
+            found.append((problem, examine(sandbox, problem, written[problem.problem_id])))
             if sum(bool(each.wrong) for _, each in found) == options.questions:
                 break
     options.output.mkdir(parents=True, exist_ok=True)

@@ -81,7 +81,7 @@ def test_every_reader_leaves_out_the_same_test_for_the_same_reason(
     assert f"2 ({reason} 2) of its tests cannot be read and are left out" in caplog.text
     (score,) = arena.play([Match(one, (REFERENCE, WRONG), (("assert f(2) == 3",),) * 2)])
     assert [row[0].duel.tests[0].verdict for row in score.suites] == [Verdict.PASS, Verdict.FAIL]
-    (examined,) = examine(sandbox, [(one, [REFERENCE, WRONG])])
+    examined = examine(sandbox, one, [REFERENCE, WRONG])
     assert (examined.wrong, examined.right) == ((WRONG.strip(),), 1)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from codea1_env.errors import ConfigurationError
-from codea1_env.evaluation.ratings import rate, strengths
+from codea1_env.evaluation.ratings import Rating, rate, strengths
 
 
 def likelihood(x: np.ndarray, won: np.ndarray, lost: np.ndarray) -> float:
@@ -55,20 +55,19 @@ def test_who_wins_everything_is_strong_and_not_infinitely_so() -> None:
 
 
 def test_who_played_nothing_stands_in_the_middle_with_no_interval_of_one_question() -> None:
-    found = rate(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)))
-    assert (found.coders[0].points, found.coders[0].low, found.coders[0].high) == (1500.0, None, None)
+    assert rate(np.zeros((1, 1, 1)), np.zeros((1, 1, 1)))[0] == Rating(1500.0, None, None)
 
 
 def test_400_points_are_odds_of_ten_to_one() -> None:
-    found = rate(np.full((1, 1, 1), 1e7), np.full((1, 1, 1), 1e6))
-    assert found.coders[0].points - found.testers[0].points == pytest.approx(400, abs=0.1)
+    coder, tester = rate(np.full((1, 1, 1), 1e7), np.full((1, 1, 1), 1e6))
+    assert coder.points - tester.points == pytest.approx(400, abs=0.1)
 
 
 def test_neither_the_order_of_players_nor_of_questions_matters() -> None:
     won = np.random.default_rng(0).integers(0, 2, (40, 3, 2)).astype(float)
     found = rate(won, 1 - won, resamplings=0)
     turned = rate(won[::-1, ::-1], 1 - won[::-1, ::-1], resamplings=0)
-    assert [each.points for each in turned.coders[::-1]] == pytest.approx([each.points for each in found.coders])
+    assert [each.points for each in turned[2::-1]] == pytest.approx([each.points for each in found[:3]])
 
 
 def test_intervals_hold_the_rating_shrink_with_questions_and_repeat_for_a_seed() -> None:
@@ -78,11 +77,11 @@ def test_intervals_hold_the_rating_shrink_with_questions_and_repeat_for_a_seed()
         won = (generator.random((questions, 2, 2)) < [[0.8, 0.6], [0.5, 0.3]]).astype(float)
         found = rate(won, 1 - won, seed=3)
         assert found == rate(won, 1 - won, seed=3)
-        for each in (*found.coders, *found.testers):
+        for each in found:
             assert each.low is not None
             assert each.high is not None
             assert each.low < each.points < each.high
-        widths.append((found.coders[0].high or 0) - (found.coders[0].low or 0))
+        widths.append((found[0].high or 0) - (found[0].low or 0))
     assert widths[1] < widths[0] / 2
 
 
@@ -109,7 +108,7 @@ def test_tables_that_do_not_fit_are_refused() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_games_that_all_end_alike_leave_room_for_doubt(questions: int, share: float) -> None:
     won = np.full((questions, 1, 1), share)
-    (coder,), (tester,) = (found := rate(won, 1 - won)).coders, found.testers
+    coder, tester = rate(won, 1 - won)
     for each in (coder, tester):
         assert each.low is not None
         assert each.high is not None
@@ -120,5 +119,5 @@ def test_games_that_all_end_alike_leave_room_for_doubt(questions: int, share: fl
 @pytest.mark.parametrize(("questions", "has"), [(1, False), (3, False), (5, False), (6, True)])
 def test_too_few_games_have_no_interval(questions: int, has: bool) -> None:
     won = np.ones((questions, 1, 1))
-    (coder,) = rate(won, 1 - won).coders
+    coder, _ = rate(won, 1 - won)
     assert (coder.low is not None, coder.high is not None) == (has, has)

@@ -139,11 +139,8 @@ def test_wherever_the_journal_was_cut_off_the_report_is_the_same(tmp_path: Path,
 def test_only_a_program_that_loads_and_fails_by_more_than_time_is_wrong() -> None:
     texts = [RIGHT, SAME, HANGS, HANGS_AND_FAILS, "garbage (", "def other(x):\n    return x"]
     with LocalSandbox() as sandbox:
-        assert examine(sandbox, [(ABSOLUTE, texts)]) == [
-            Examined((SAME, HANGS_AND_FAILS), right=1, timeouts=1, unloadable=2, ranked=tuple(zip(
-                map(str.strip, texts), (1.0, 2 / 3, 2 / 3, 1 / 3, 0.0, 0.0), strict=True,
-            )))
-        ]  # fmt: skip
+        ranked = zip(map(str.strip, texts), (1.0, 2 / 3, 2 / 3, 1 / 3, 0.0, 0.0), strict=True)
+        assert examine(sandbox, ABSOLUTE, texts) == Examined((SAME, HANGS_AND_FAILS), 1, 1, 2, tuple(ranked))
 
 
 @pytest.mark.parametrize(

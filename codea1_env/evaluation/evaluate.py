@@ -21,15 +21,14 @@ import dataclasses
 import hashlib
 import json
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.failures import apart
-from codea1_env.arena.match import Grade
 from codea1_env.checks import require, require_bool, require_choice, require_least
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
 from codea1_env.evaluation.disagreement import disagreement
@@ -71,9 +70,8 @@ _KS = (8, 16, 32)
 Seat = Literal["coder", "tester"]
 _Answered = tuple[Problem, Sequence[str], Sequence[str]]
 """A problem, the player's answers, and the suites of the tester that chooses among them."""
-_Judged = TypeVar("_Judged")
-_Failed = dict[str, dict[str, str]]
-"""Why the sandbox failed, by set and problem."""
+_Reported = tuple[dict[str, Interval | None], dict[str, Any]]
+"""The measures of a set, and what else is reported of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,12 +167,11 @@ def evaluate(
         raise ConfigurationError("against must come with the seat tester, got the seat coder")
     measure: _Measure = _Tester(sandbox, plan)
     if plan.seat == "coder":
-        measure = {"sealed": _Coder, "scripts": _ByScripts}[plan.judge](sandbox, plan, player, select_by)
+        kind = {"sealed": _Coder, "scripts": _ByScripts}[plan.judge]
+        measure = kind(sandbox, plan, journal, player, is_selecting=select_by is not None)
     if against is not None:
-        measure = _Breaker(sandbox, plan, against, journal)
-    failed: _Failed = {name: {} for name in sets}
-    judge = Judge(sandbox, execution_cache_mb=0)
-    limits = RunLimits(judge, OwnTests(judge))
+        measure = _Breaker(sandbox, plan, journal, against)
+    evaluation = _Evaluation(player, plan, sandbox, journal, measure, select_by)
     for name, problems in sets.items():
         waiting = [
             dataclasses.replace(problem, suite_size=None)  # the plan's K is the measure's, the same for all
@@ -183,14 +180,7 @@ def evaluate(
         ]
         for start in range(0, len(waiting), batch):
             taken = waiting[start : start + batch]
-            chunk = _measurable(measure, taken, name, journal, sandbox, failed[name], limits)
-            answered = _answers(chunk, name, measure, player, select_by, plan, journal)
-            results = apart(sandbox, partial(measure.scores, name), answered)
-            for problem, result in zip(chunk, results, strict=True):
-                if isinstance(result, SandboxError):
-                    failed[name][problem.problem_id] = str(result)
-                else:
-                    journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, **result})
+            evaluation.score(name, taken)
             advance(len(taken))
     said: dict[str, Any] = {"prompts": (prompts or find_prompts(DEFAULT)).name}
     said |= {"select_by": select_by.name} if select_by is not None else {}
@@ -200,100 +190,134 @@ def evaluate(
         said["recorded"] = dict(player.asked)
         if select_by is None:  # nobody is asked now
             said |= {name: player.asked[name] for name in ("sampling", "prompts")}
-    if any(failed.values()):
-        said["failed"] = {name: reasons for name, reasons in failed.items() if reasons}
-    report = _report(
-        player, sets, plan, journal, failed, is_breaking=against is not None, is_selecting=select_by is not None
-    )
-    return {**report, **said}
+    if failed := {name: why for name, why in evaluation.failed.items() if why}:
+        said["failed"] = failed
+    head = {"schema": SCHEMA, "judge": VERSION, "player": player.name, "version": player.version}
+    trust = {"trust": UNSEALED} if plan.judge == "scripts" else {}
+    records = {name: evaluation.record(name, problems) for name, problems in sets.items()}
+    return {**head, **_plain_plan(plan), **trust, "sets": records, **said}
 
 
-def _answers(
-    problems: Sequence[Problem],
-    name: str,
-    measure: _Measure,
-    player: Player,
-    select_by: Player | None,
-    plan: EvaluationPlan,
-    journal: EvaluationJournal,
-) -> list[_Answered]:
-    """Of some problems of the set `name`: what is not in the journal yet is asked for, and goes there."""
-    unasked = [problem for problem in problems if (name, problem.problem_id) not in journal.answers]
-    asked = [(problem, measure.requests(name, problem)) for problem in unasked]
-    _ask(player, asked, plan.samples, plan, journal, ("answers", name))
-    texts = [journal.answers[name, problem.problem_id]["texts"] for problem in problems]
-    if select_by is not None:
+class _Evaluation:
+    """The way from a problem to its score, and what all measures report alike. Everything goes into the journal."""
+
+    def __init__(
+        self,
+        player: Player,
+        plan: EvaluationPlan,
+        sandbox: Sandbox,
+        journal: EvaluationJournal,
+        measure: _Measure,
+        select_by: Player | None,
+    ) -> None:
+        self._player, self._plan, self._sandbox, self._journal = player, plan, sandbox, journal
+        self._measure, self._select_by = measure, select_by
+        judge = Judge(sandbox, execution_cache_mb=0)
+        self._limits = RunLimits(judge, OwnTests(judge))
+        self.failed: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        """Why the sandbox failed, by set and problem."""
+
+    def score(self, name: str, problems: Sequence[Problem]) -> None:
+        """Some problems of the set `name`, where they can be measured."""
+        measurable = self._measurable(name, problems)
+        answered = self._answers(name, measurable)
+        results = apart(self._sandbox, partial(self._measure.scores, name), answered)
+        for problem, result in zip(measurable, results, strict=True):
+            if isinstance(result, SandboxError):
+                self.failed[name][problem.problem_id] = str(result)
+            else:
+                self._journal.note("score", name, problem, **result)
+
+    def _measurable(self, name: str, problems: Sequence[Problem]) -> list[Problem]:
+        """Those that can be measured, with time limits in seconds; why others cannot is noted."""
+
+        def why_not(pieces: Sequence[Problem]) -> list[str]:
+            try:
+                return [self._measure.why_not(name, *self._limits.settled(pieces))]
+            except UnusableReference as error:
+                return [str(error)]
+
+        kept = []
+        for problem in problems:
+            (why,) = apart(self._sandbox, why_not, [problem])
+            if isinstance(why, SandboxError):
+                self.failed[name][problem.problem_id] = str(why)
+            elif why:
+                self._journal.note("score", name, problem, left_out=why)
+            else:
+                kept.append(self._limits.known(problem))
+        return kept
+
+    def _answers(self, name: str, problems: Sequence[Problem]) -> list[_Answered]:
+        """What is not in the journal yet is asked for, and goes there."""
+        journal = self._journal
         asked = [
-            (problem, [TesterRequest(problem, program) for program in different_programs(problem, answers)])
-            for problem, answers in zip(problems, texts, strict=True)
-            if (name, problem.problem_id) not in journal.suites
+            (problem, self._measure.requests(name, problem))
+            for problem in problems
+            if (name, problem.problem_id) not in journal.answers
         ]
-        _ask(select_by, asked, 1, plan, journal, ("suites", name))
-    suites = [journal.suites.get((name, problem.problem_id), {}).get("texts", ()) for problem in problems]
-    return list(zip(problems, texts, suites, strict=True))
+        self._ask(self._player, asked, self._plan.samples, "answers", name)
+        texts = [journal.answers[name, problem.problem_id]["texts"] for problem in problems]
+        if self._select_by is not None:
+            asked = [
+                (problem, [TesterRequest(problem, program) for program in different_programs(problem, answers)])
+                for problem, answers in zip(problems, texts, strict=True)
+                if (name, problem.problem_id) not in journal.suites
+            ]
+            self._ask(self._select_by, asked, 1, "suites", name)
+        suites = [journal.suites.get((name, problem.problem_id), {}).get("texts", ()) for problem in problems]
+        return list(zip(problems, texts, suites, strict=True))
+
+    def _ask(
+        self, player: Player, asked: Sequence[tuple[Problem, Sequence[Request]]], samples: int, kind: str, name: str
+    ) -> None:
+        """All requests at once; each problem's answers are noted under `kind`."""
+        requests = [request for _, row in asked for request in row]
+        answered = iter(responses_of(player, requests, samples, self._plan.sampling, self._plan.seed))
+        for problem, row in asked:
+            group = [response for _ in row for response in next(answered)]
+            silent = sum(response.is_silent for response in group)
+            texts, truncated = [response.text for response in group], sum(response.truncated for response in group)
+            also = {"silent": silent} if silent else {}
+            self._journal.note(kind, name, problem, texts=texts, truncated=truncated, **also)
+
+    def record(self, name: str, problems: Sequence[Problem]) -> dict[str, Any]:
+        """What the report says of a set."""
+        failed = self.failed[name]
+        known = [problem.problem_id for problem in problems if problem.problem_id not in failed]
+        scores = [self._journal.scores[name, problem_id] for problem_id in known]
+        kept = [score for score in scores if "left_out" not in score]
+        answers = [self._journal.answers[name, score["problem_id"]] for score in kept]
+        left_out = {score["problem_id"]: score["left_out"] for score in scores if "left_out" in score}
+        record: dict[str, Any] = {
+            "problems": len(kept),
+            "left_out": left_out | {problem_id: f"the sandbox failed: {why}" for problem_id, why in failed.items()},
+            "truncated": _truncated(answers)[1],
+        }
+        if self._select_by is not None:
+            answers += [self._journal.suites[name, score["problem_id"]] for score in kept]
+        if silent := sum(each.get("silent", 0) for each in answers):
+            record["silent"] = silent
+        measures, of_measure = self._measure.report(name, kept)
+        plain = {measure: interval and dataclasses.asdict(interval) for measure, interval in measures.items()}
+        return {**record, **of_measure, "measures": plain}
 
 
-def _measurable(
-    measure: _Measure,
-    problems: Sequence[Problem],
-    name: str,
-    journal: EvaluationJournal,
-    sandbox: Sandbox,
-    failed: dict[str, str],
-    limits: RunLimits,
-) -> list[Problem]:
-    """Those that can be measured, with time limits in seconds; why others cannot goes into the journal, or into
-    `failed`."""
-
-    def why_not(pieces: Sequence[Problem]) -> list[str]:
-        try:
-            return [measure.why_not(name, *limits.settled(pieces))]
-        except UnusableReference as error:
-            return [str(error)]
-
-    kept = []
-    for problem in problems:
-        (why,) = apart(sandbox, why_not, [problem])
-        if isinstance(why, SandboxError):
-            failed[problem.problem_id] = str(why)
-        elif why:
-            journal.append({"kind": "score", "set": name, "problem_id": problem.problem_id, "left_out": why})
-        else:
-            kept.append(limits.known(problem))
-    return kept
-
-
-def _ask(
-    player: Player,
-    asked: Sequence[tuple[Problem, Sequence[Request]]],
-    samples: int,
-    plan: EvaluationPlan,
-    journal: EvaluationJournal,
-    place: tuple[str, str],
-) -> None:
-    """All requests at once; each problem's answers go into the journal. `place`: the kind of record, the set."""
-    requests = [request for _, row in asked for request in row]
-    answered = iter(responses_of(player, requests, samples, plan.sampling, plan.seed))
-    for problem, row in asked:
-        group = [response for _ in row for response in next(answered)]
-        silent = sum(response.is_silent for response in group)
-        journal.append({
-            "kind": place[0], "set": place[1], "problem_id": problem.problem_id,
-            "texts": [response.text for response in group],
-            "truncated": sum(response.truncated for response in group),
-            **({"silent": silent} if silent else {}),
-        })  # fmt: skip
+def _truncated(answers: Sequence[Mapping[str, Any]]) -> tuple[int, float | None]:
+    """How many texts there are, and the share of those that were cut off; None without any."""
+    texts = sum(len(each["texts"]) for each in answers)
+    return texts, sum(each["truncated"] for each in answers) / texts if texts else None
 
 
 class _Coder:
     """Programs on all tests of their questions."""
 
-    def __init__(self, sandbox: Sandbox, plan: EvaluationPlan, player: Player, select_by: Player | None) -> None:
-        self._player = player
+    def __init__(
+        self, sandbox: Sandbox, plan: EvaluationPlan, journal: EvaluationJournal, player: Player, *, is_selecting: bool
+    ) -> None:
+        self._plan, self._journal, self._player, self._is_selecting = plan, journal, player, is_selecting
         self._arena = Arena(sandbox, execution_cache_mb=0, on_failure="raise")
         self._judge = Judge(sandbox, execution_cache_mb=0)
-        self._plan = plan
-        self._is_selecting = select_by is not None
 
     def why_not(self, name: str, problem: Problem) -> str:
         lacked = self._player.lacks(problem) if isinstance(self._player, OracleCoder | MutantCoder) else ""
@@ -304,50 +328,79 @@ class _Coder:
 
     def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
         """`passed` and `executes` of every program, trimmed too, and which one was chosen. Raises SandboxError."""
-        graded = self._graded(answered, trim=False)
-        scores = self._scored(answered, graded)
+        rows = self._judged(answered, trim=False)
+        further = self._further(answered, rows)
+        scores = [self._came_to(row) | more for row, more in zip(rows, further, strict=True)]
         if self._plan.trim:
-            for score, grades in zip(scores, _trimmed(answered, graded, partial(self._graded, trim=True)), strict=True):
-                score["passed_trimmed"] = [grade.all_passed for grade in grades]
-                score["executes_trimmed"] = [grade.executes for grade in grades]
+            for score, row in zip(scores, self._trimmed(answered, rows), strict=True):
+                score |= self._came_to(row, "_trimmed")
         return scores
 
-    def _scored(self, answered: Sequence[_Answered], graded: Sequence[Sequence[Grade]]) -> list[dict[str, Any]]:
-        scores: list[dict[str, Any]] = [
-            {"passed": [grade.all_passed for grade in grades], "executes": [grade.executes for grade in grades]}
-            | ({"denied": [list(grade.denied) for grade in grades]} if any(grade.denied for grade in grades) else {})
-            for grades in graded
-        ]
-        for (problem, _, _), score in zip(answered, scores, strict=True):
+    def _judged(self, answered: Sequence[_Answered], *, trim: bool) -> list[list[Any]]:
+        """A grade of every program; of a subclass, what its judge says."""
+        items = [(problem, texts, (*problem.golden_tests, *problem.hidden_tests)) for problem, texts, _ in answered]
+        return list(self._arena.grade_many(items, trim=trim))
+
+    def _came_to(self, row: Sequence[Any], suffix: str = "") -> dict[str, Any]:
+        """Of what was judged."""
+        passed, executes = [grade.all_passed for grade in row], [grade.executes for grade in row]
+        return {f"passed{suffix}": passed, f"executes{suffix}": executes}
+
+    def _further(self, answered: Sequence[_Answered], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+        """What else a score says."""
+        further: list[dict[str, Any]] = [{} for _ in rows]
+        for (problem, _, _), row, more in zip(answered, rows, further, strict=True):
+            if any(grade.denied for grade in row):
+                more["denied"] = [list(grade.denied) for grade in row]
             if unread := self._arena.unread_tests(problem):
-                score["tests_left_out"] = reasons(unread)
+                more["tests_left_out"] = reasons(unread)
         if self._is_selecting:
             choices = choose(self._judge, answered, self._plan.suite_size, self._plan.fidelity)
-            for (problem, _, _), score, choice in zip(answered, scores, choices, strict=True):
+            for (problem, _, _), more, choice in zip(answered, further, choices, strict=True):
                 drawn = random.Random(f"{self._plan.seed} {problem.problem_id}").randrange(len(choice.votes))
-                score |= {**dataclasses.asdict(choice), "random": drawn}
-        return scores
+                more |= {**dataclasses.asdict(choice), "random": drawn}
+        return further
 
-    def _graded(self, answered: Sequence[_Answered], *, trim: bool) -> list[list[Grade]]:
-        items = [(problem, texts, (*problem.golden_tests, *problem.hidden_tests)) for problem, texts, _ in answered]
-        return self._arena.grade_many(items, trim=trim)
+    def _trimmed(self, answered: Sequence[_Answered], rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        """What becomes of trimmed programs. One of which nothing is left out comes to what it came to; it does not run
+        again."""
+        changed = [[text for text in texts if _is_trimmed(problem, text)] for problem, texts, _ in answered]
+        asked = [(problem, texts, ()) for (problem, _, _), texts in zip(answered, changed, strict=True) if texts]
+        new = iter(self._judged(asked, trim=True))
+        known = [dict(zip(texts, next(new) if texts else (), strict=True)) for texts in changed]
+        return [
+            [trimmed.get(text, one) for text, one in zip(texts, row, strict=True)]
+            for (_, texts, _), row, trimmed in zip(answered, rows, known, strict=True)
+        ]
 
+    def report(self, name: str, scores: Sequence[Mapping[str, Any]]) -> _Reported:
+        record: dict[str, Any] = {"passed": {score["problem_id"]: sum(score["passed"]) for score in scores}}
+        measures = self._rates(scores)
+        denied = [score.get("denied", [[]] * len(score["passed"])) for score in scores]
+        if notes := Counter(note for programs in denied for program in programs for note in program):
+            measures["denied"] = mean_interval([sum(map(bool, each)) / len(each) for each in denied], self._plan.seed)
+            record["denied"] = dict(notes.most_common())
+        if self._plan.trim:
+            measures |= {f"{rate} trimmed": each for rate, each in self._rates(scores, "_trimmed").items()}
+            record["passed_trimmed"] = {score["problem_id"]: sum(score["passed_trimmed"]) for score in scores}
+        for field in ("disagree", "tests_left_out"):
+            if found := {score["problem_id"]: score[field] for score in scores if field in score}:
+                record[field] = found
+        if self._is_selecting:
+            measures |= selection_measures(scores, self._plan.seed)
+            written = [self._journal.suites[name, score["problem_id"]] for score in scores]
+            tests = [score["tests"] for score in scores]
+            record["suites"], record["suites_truncated"] = _truncated(written)
+            record["tests_a_question"] = sum(tests) / len(tests) if tests else None
+            record["without_tests"] = tests.count(0)
+        return measures, record
 
-def _trimmed(
-    answered: Sequence[_Answered],
-    rows: Sequence[Sequence[_Judged]],
-    judge_trimmed: Callable[[Sequence[_Answered]], Sequence[Sequence[_Judged]]],
-) -> list[list[_Judged]]:
-    """What becomes of trimmed programs. One of which nothing is left out comes to what it came to; it does not run
-    again."""
-    changed = [[text for text in texts if _is_trimmed(problem, text)] for problem, texts, _ in answered]
-    asked = [(problem, texts, ()) for (problem, _, _), texts in zip(answered, changed, strict=True) if texts]
-    new = iter(judge_trimmed(asked))
-    known = [dict(zip(texts, next(new) if texts else (), strict=True)) for texts in changed]
-    return [
-        [trimmed.get(text, one) for text, one in zip(texts, row, strict=True)]
-        for (_, texts, _), row, trimmed in zip(answered, rows, known, strict=True)
-    ]
+    def _rates(self, scores: Sequence[Mapping[str, Any]], suffix: str = "") -> dict[str, Interval | None]:
+        plan, ks = self._plan, [k for k in _KS if k <= self._plan.samples]
+        measures = program_measures([score[f"passed{suffix}"] for score in scores], plan.samples, ks, plan.seed)
+        executes = [score[f"executes{suffix}"] for score in scores]
+        measures["executes"] = mean_interval([sum(each) / len(each) for each in executes], plan.seed)
+        return measures
 
 
 def _is_trimmed(problem: Problem, text: str) -> bool:
@@ -361,33 +414,30 @@ class _ByScripts(_Coder):
     def why_not(self, name: str, problem: Problem) -> str:
         return "" if problem.test_script else "it has no test script"
 
-    def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
-        """As the sealed judge's, by scripts; `why`: what a program that failed came to; `disagree`: the programs on
-        which the sealed judge says something else. Raises SandboxError."""
-        rows = self._verdicts(answered, trim=False)
-        trimmed = _trimmed(answered, rows, partial(self._verdicts, trim=True)) if self._plan.trim else rows
-        asked = [each for each in answered if not _why_no_tests(self._arena, each[0])]
-        graded = self._graded(asked, trim=False)
-        sealed = iter(zip(self._scored(asked, graded), graded, strict=True))
-        scores = []
-        for (problem, _, _), row, other in zip(answered, rows, trimmed, strict=True):
-            score, grades = ({}, []) if _why_no_tests(self._arena, problem) else next(sealed)
-            found = [disagreement(problem, grade, one) for grade, one in zip(grades, row, strict=bool(grades))]
-            disagree = [each for each in found if each is not None]
-            passed = [verdict.passed for verdict in row]
-            score |= {"passed": passed, "executes": [bool(verdict.tests) for verdict in row]}
-            if self._plan.trim:
-                score["passed_trimmed"] = [verdict.passed for verdict in other]
-                score["executes_trimmed"] = [bool(verdict.tests) for verdict in other]
-            score["why"] = [verdict.told[:300] for verdict in row if not verdict.passed]
-            scores.append(score | ({"disagree": disagree} if disagree else {}))
-        return scores
-
-    def _verdicts(self, answered: Sequence[_Answered], *, trim: bool) -> list[list[ScriptVerdict]]:
+    def _judged(self, answered: Sequence[_Answered], *, trim: bool) -> list[list[Any]]:
         config = RewardConfig(trim=trim)
         asked = [(problem, config.program(problem, text).source) for problem, texts, _ in answered for text in texts]
         verdicts = iter(judge_scripts(self._arena.sandbox, asked))
         return [[next(verdicts) for _ in texts] for _, texts, _ in answered]
+
+    def _came_to(self, row: Sequence[ScriptVerdict], suffix: str = "") -> dict[str, Any]:
+        passed, executes = [verdict.passed for verdict in row], [bool(verdict.tests) for verdict in row]
+        return {f"passed{suffix}": passed, f"executes{suffix}": executes}
+
+    def _further(self, answered: Sequence[_Answered], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
+        """As the sealed judge's; `why`: what a program that failed came to; `disagree`: the programs on
+        which the sealed judge says something else."""
+        asked = [each for each in answered if not _why_no_tests(self._arena, each[0])]
+        graded = super()._judged(asked, trim=False)
+        sealed = iter(zip(super()._further(asked, graded), graded, strict=True))
+        further = []
+        for (problem, _, _), row in zip(answered, rows, strict=True):
+            more, grades = ({}, []) if _why_no_tests(self._arena, problem) else next(sealed)
+            found = [disagreement(problem, grade, one) for grade, one in zip(grades, row, strict=bool(grades))]
+            disagree = [each for each in found if each is not None]
+            more["why"] = [verdict.told[:300] for verdict in row if not verdict.passed]
+            further.append(more | ({"disagree": disagree} if disagree else {}))
+        return further
 
 
 def _why_no_tests(arena: Arena, problem: Problem) -> str:
@@ -404,12 +454,10 @@ class _Tester:
 
     def __init__(self, sandbox: Sandbox, plan: EvaluationPlan) -> None:
         self._meter = SuiteMeter(sandbox, suite_size=plan.suite_size, fidelity=plan.fidelity, seed=plan.seed)
+        self._seed = plan.seed
 
     def why_not(self, name: str, problem: Problem) -> str:
-        try:
-            self._meter.measure([(problem, ())])  # its mutants: they are remembered
-        except UnusableReference as error:
-            return str(error)
+        self._meter.measure([(problem, ())])  # its mutants: they are remembered
         return ""
 
     def requests(self, name: str, problem: Problem) -> list[Request]:
@@ -427,18 +475,19 @@ class _Tester:
             for measured in self._meter.measure([(problem, texts) for problem, texts, _ in answered])
         ]
 
+    def report(self, name: str, scores: Sequence[Mapping[str, Any]]) -> _Reported:
+        suites = [[SuiteResult(*fields) for fields in score["suites"]] for score in scores]
+        counts = {part: sum(score[part] for score in scores) for part in ("mutants", "equivalent", "unloadable")}
+        return suite_measures(suites, self._seed), counts
+
 
 class _Breaker:
     """Suites on wrong programs of their questions."""
 
     def __init__(
-        self,
-        sandbox: Sandbox,
-        plan: EvaluationPlan,
-        against: Mapping[str, Sequence[str]],
-        journal: EvaluationJournal,
+        self, sandbox: Sandbox, plan: EvaluationPlan, journal: EvaluationJournal, against: Mapping[str, Sequence[str]]
     ) -> None:
-        self._sandbox, self._plan, self._against, self._journal = sandbox, plan, against, journal
+        self._sandbox, self._plan, self._journal, self._against = sandbox, plan, journal, against
         self._arena = Arena(sandbox, execution_cache_mb=0)
         self._judge = Judge(sandbox, execution_cache_mb=0)
 
@@ -449,9 +498,8 @@ class _Breaker:
         if why := self._why_no_oracle(problem) or _why_no_tests(self._arena, problem):
             return why
         if (name, problem.problem_id) not in self._journal.programs:
-            (examined,) = examine(self._sandbox, [(problem, responses)])
-            record = {"kind": "programs", "set": name, "problem_id": problem.problem_id}
-            self._journal.append({**record, **dataclasses.asdict(examined)})
+            examined = examine(self._sandbox, problem, responses)
+            self._journal.note("programs", name, problem, **dataclasses.asdict(examined))
         return "" if self._wrong(name, problem) else "no program that was given is wrong"
 
     def _why_no_oracle(self, problem: Problem) -> str:
@@ -468,115 +516,34 @@ class _Breaker:
     def scores(self, name: str, answered: Sequence[_Answered]) -> list[dict[str, Any]]:
         """`exposures`: a record for each program's suites; `fidelities`: of each suite. Raises SandboxError."""
         programs = [self._wrong(name, problem) for problem, _, _ in answered]
-        n = self._plan.samples
+        n, size, fidelity = self._plan.samples, self._plan.suite_size, self._plan.fidelity
         asked = [
             (problem, [row[place * n % len(row) :][:n] for place in range(len(sources))])
             for (problem, row, _), sources in zip(answered, programs, strict=True)
         ]  # of a black-box tester all programs have the same suites
-        exposed = exposures(self._judge, asked, programs, self._plan.suite_size, self._plan.fidelity)
-        suites = [(problem, texts, self._examined(name, problem)["ranked"]) for problem, texts, _ in answered]
-        ranked = fidelities(self._judge, suites, self._plan.suite_size, self._plan.fidelity)
+        exposed = exposures(self._judge, asked, programs, size, fidelity)
+        suites = [
+            (problem, texts, self._journal.programs[name, problem.problem_id]["ranked"])
+            for problem, texts, _ in answered
+        ]
+        ranked = fidelities(self._judge, suites, size, fidelity)
         return [{"exposures": each, "fidelities": row} for each, row in zip(exposed, ranked, strict=True)]
 
     def _wrong(self, name: str, problem: Problem) -> list[str]:
-        wrong: list[str] = list(self._examined(name, problem)["wrong"])
-        return wrong
+        return list(self._journal.programs[name, problem.problem_id]["wrong"])
 
-    def _examined(self, name: str, problem: Problem) -> Mapping[str, Any]:
-        return self._journal.programs[name, problem.problem_id]
+    def report(self, name: str, scores: Sequence[Mapping[str, Any]]) -> _Reported:
+        """Counts are of the programs of all questions, also of those where none is wrong."""
+        seed = self._plan.seed
+        measures = exposure_measures([score["exposures"] for score in scores], self._plan.suite_size, seed)
+        rows = [score["fidelities"] for score in scores if score["fidelities"]]
+        measures["fidelity"] = mean_interval([sum(row) / len(row) for row in rows], seed)
+        known = [record for (of_set, _), record in self._journal.programs.items() if of_set == name]
+        counts = {part: sum(each[part] for each in known) for part in ("right", "timeouts", "unloadable")}
+        return measures, {"wrong": sum(len(each["wrong"]) for each in known), **counts}
 
 
 _Measure = _Coder | _Tester | _Breaker
-
-
-def _report(
-    player: Player,
-    sets: Mapping[str, Sequence[Problem]],
-    plan: EvaluationPlan,
-    journal: EvaluationJournal,
-    failed: _Failed,
-    *,
-    is_breaking: bool,
-    is_selecting: bool,
-) -> dict[str, Any]:
-    records: dict[str, Any] = {}
-    for name, problems in sets.items():
-        known = [problem for problem in problems if problem.problem_id not in failed[name]]
-        scores = [journal.scores[name, problem.problem_id] for problem in known]
-        kept = [score for score in scores if "left_out" not in score]
-        answers = [journal.answers[name, score["problem_id"]] for score in kept]
-        written = sum(len(each["texts"]) for each in answers)
-        record: dict[str, Any] = {
-            "problems": len(kept),
-            "left_out": {score["problem_id"]: score["left_out"] for score in scores if "left_out" in score}
-            | {problem_id: f"the sandbox failed: {why}" for problem_id, why in failed[name].items()},
-            "truncated": sum(each["truncated"] for each in answers) / written if written else None,
-        }
-        asked = [*answers, *(journal.suites[name, each["problem_id"]] for each in kept if is_selecting)]
-        if silent := sum(each.get("silent", 0) for each in asked):
-            record["silent"] = silent
-        if plan.seat == "coder":
-            ks = [k for k in _KS if k <= plan.samples]
-            measures = program_measures([score["passed"] for score in kept], plan.samples, ks, plan.seed)
-            measures["executes"] = mean_interval([sum(s["executes"]) / len(s["executes"]) for s in kept], plan.seed)
-            denied = [s.get("denied", [[]] * len(s["passed"])) for s in kept]
-            if notes := Counter(note for programs in denied for program in programs for note in program):
-                measures["denied"] = mean_interval([sum(map(bool, each)) / len(each) for each in denied], plan.seed)
-                record["denied"] = dict(notes.most_common())
-            record["passed"] = {score["problem_id"]: sum(score["passed"]) for score in kept}
-            if disagree := {score["problem_id"]: score["disagree"] for score in kept if "disagree" in score}:
-                record["disagree"] = disagree
-            if plan.trim:
-                measures |= _trimmed_measures(kept, plan, ks)
-                record["passed_trimmed"] = {score["problem_id"]: sum(score["passed_trimmed"]) for score in kept}
-            if unread := {score["problem_id"]: score["tests_left_out"] for score in kept if "tests_left_out" in score}:
-                record["tests_left_out"] = unread
-            if is_selecting:
-                measures |= selection_measures(kept, plan.seed)
-                record |= _selection_record(name, kept, journal)
-        elif is_breaking:
-            measures = exposure_measures([score["exposures"] for score in kept], plan.suite_size, plan.seed)
-            rows = [score["fidelities"] for score in kept if score["fidelities"]]
-            measures["fidelity"] = mean_interval([sum(row) / len(row) for row in rows], plan.seed)
-            record |= _programs_record(name, problems, journal)
-        else:
-            suites = [[SuiteResult(*fields) for fields in score["suites"]] for score in kept]
-            measures = suite_measures(suites, plan.seed)
-            record |= {part: sum(score[part] for score in kept) for part in ("mutants", "equivalent", "unloadable")}
-        record["measures"] = {measure: _plain(interval) for measure, interval in measures.items()}
-        records[name] = record
-    head = {"schema": SCHEMA, "judge": VERSION, "player": player.name, "version": player.version}
-    trust = {"trust": UNSEALED} if plan.judge == "scripts" else {}
-    return {**head, **_plain_plan(plan), **trust, "sets": records}
-
-
-def _trimmed_measures(
-    scores: Sequence[Mapping[str, Any]], plan: EvaluationPlan, ks: Sequence[int]
-) -> dict[str, Interval | None]:
-    """The figures of the same answers, their programs trimmed."""
-    measures = program_measures([score["passed_trimmed"] for score in scores], plan.samples, ks, plan.seed)
-    executes = [score["executes_trimmed"] for score in scores]
-    measures["executes"] = mean_interval([sum(each) / len(each) for each in executes], plan.seed)
-    return {f"{name} trimmed": measure for name, measure in measures.items()}
-
-
-def _programs_record(name: str, problems: Sequence[Problem], journal: EvaluationJournal) -> dict[str, int]:
-    """Programs of all questions, also of those where none is wrong."""
-    keys = [(name, problem.problem_id) for problem in problems if (name, problem.problem_id) in journal.programs]
-    known = [journal.programs[key] for key in keys]
-    counts = {part: sum(each[part] for each in known) for part in ("right", "timeouts", "unloadable")}
-    return {"wrong": sum(len(each["wrong"]) for each in known), **counts}
-
-
-def _selection_record(name: str, scores: Sequence[Mapping[str, Any]], journal: EvaluationJournal) -> dict[str, Any]:
-    written = [journal.suites[name, score["problem_id"]] for score in scores]
-    suites = sum(len(each["texts"]) for each in written)
-    return {
-        "suites": suites,
-        "suites_truncated": sum(each["truncated"] for each in written) / suites if suites else None,
-        "tests_a_question": sum(score["tests"] for score in scores) / len(scores) if scores else None,
-        "without_tests": sum(not score["tests"] for score in scores),
-    }
 
 
 def _plain_plan(plan: EvaluationPlan) -> dict[str, Any]:
@@ -590,7 +557,3 @@ def _plain_plan(plan: EvaluationPlan) -> dict[str, Any]:
         if not plain["sampling"][name]:
             del plain["sampling"][name]
     return plain
-
-
-def _plain(interval: Interval | None) -> dict[str, float] | None:
-    return None if interval is None else dataclasses.asdict(interval)

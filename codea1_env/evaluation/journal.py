@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from codea1_env.problems.problem import Problem
 from codea1_env.records.journal import Journal, Record
 
 _Table = dict[tuple[str, str], Record]
@@ -30,6 +31,10 @@ class EvaluationJournal(Journal):
         for key, score in list(self.scores.items()):
             if not self.found or ("left_out" not in score and key not in self.answers):
                 del self.scores[key]  # of another plan; or the line with the answers was damaged, and removed
+
+    def note(self, kind: str, name: str, problem: Problem, **fields: Any) -> None:
+        """Append what there is to say of a problem of the set `name`."""
+        self.append({"kind": kind, "set": name, "problem_id": problem.problem_id, **fields})
 
     def _take(self, record: Record) -> None:
         counts = (record["truncated"], record.get("silent", 0)) if record["kind"] in ("answers", "suites") else ()

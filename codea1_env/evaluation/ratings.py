@@ -15,15 +15,12 @@ Does not promise that strength is one number: of who beats whom and why, the tab
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from codea1_env.errors import ConfigurationError
-
-Floats = NDArray[np.float64]
+from codea1_env.evaluation.metrics import Floats
 
 BASE = 1500.0
 POINTS = 400 / np.log(10)
@@ -42,14 +39,6 @@ class Rating:
     low: float | None
     """The ends of the 95 % interval; None for fewer than two questions or FEWEST games."""
     high: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Ratings:
-    """In the order of the axes."""
-
-    coders: tuple[Rating, ...]
-    testers: tuple[Rating, ...]
 
 
 def strengths(won: Floats, lost: Floats) -> Floats:
@@ -74,15 +63,15 @@ def strengths(won: Floats, lost: Floats) -> Floats:
     return x
 
 
-def rate(won: Floats, lost: Floats, *, seed: int = 0, resamplings: int = 1000) -> Ratings:
-    """`won`, `lost`: by the coders, for each question: (questions, C, T), draws half and half.
+def rate(won: Floats, lost: Floats, *, seed: int = 0, resamplings: int = 1000) -> list[Rating]:
+    """Of coders, then testers. `won`, `lost`: by the coders, for each question: (questions, C, T), draws half and half.
 
     Intervals say how much the choice of questions and the number of games matter, and nothing of other samples of the
     same players.
     """
     if won.shape != lost.shape or won.ndim != 3 or 0 in won.shape:
         raise ConfigurationError(f"won and lost must be (questions, C, T) alike, got {won.shape} and {lost.shape}")
-    questions, coders, _ = won.shape
+    questions = len(won)
     middle = strengths(won.sum(0), lost.sum(0))
     games = (won + lost).sum(0)  # (C, T)
     played = np.concatenate([games.sum(1), games.sum(0)])
@@ -94,11 +83,10 @@ def rate(won: Floats, lost: Floats, *, seed: int = 0, resamplings: int = 1000) -
         # The level of all ratings is a convention: games say nothing of it, so it is held fast.
         margin = _NORMAL * np.sqrt(np.diag(np.linalg.inv(_curve(games, middle) + _LEVEL)))
         low, high = np.minimum(ends[0], middle - margin), np.maximum(ends[1], middle + margin)
-    ratings = tuple(
-        Rating(points, *((None, None) if count < FEWEST or np.isnan(left) else _points([left, right])))
-        for points, left, right, count in zip(_points(middle), low, high, played, strict=True)
-    )
-    return Ratings(ratings[:coders], ratings[coders:])
+    points = (BASE + POINTS * np.array([middle, low, high])).round(1)  # (3, C + T)
+    has_ends = (played >= FEWEST) & ~np.isnan(low)
+    rows = zip(*points.tolist(), has_ends, strict=True)
+    return [Rating(*row) if has else Rating(row[0], None, None) for *row, has in rows]
 
 
 def _curve(games: Floats, x: Floats) -> Floats:
@@ -112,10 +100,6 @@ def _curve(games: Floats, x: Floats) -> Floats:
     places = np.arange(x.shape[-1])
     curve[..., places, places] = np.concatenate([weight.sum(-1), weight.sum(-2)], axis=-1) + virtual * (1 - virtual)
     return curve
-
-
-def _points(strength: Iterable[float]) -> list[float]:
-    return [round(float(BASE + POINTS * each), 1) for each in strength]
 
 
 def _logistic(x: Floats) -> Floats:

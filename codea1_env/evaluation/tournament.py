@@ -281,7 +281,11 @@ class _AskedPlayers:
     ) -> dict[str, list[list[str]]]:
         """Of every player, the answers to each request: `samples` programs of a coder, one suite of a tester."""
         n = self.samples if seat == "coder" else 1
-        known = {name: [self._known(seat, name, request) for request in requests] for name in players}
+        journal = self.journal
+        known = {
+            name: [journal.answers(seat, name, request) if journal else None for request in requests]
+            for name in players
+        }
         total = sum(row.count(None) for row in known.values()) * n
         for name, player in players.items():
             left = [place for place, group in enumerate(known[name]) if group is None]
@@ -290,15 +294,12 @@ class _AskedPlayers:
                 asked = [requests[place] for place in places]
                 part = responses_of(player, asked, n, self.sampling, self.seed)
                 texts = [[response.text for response in group] for group in part]
-                if self.journal is not None:
-                    self.journal.append_answers(seat, name, asked, texts)
+                if journal is not None:
+                    journal.append_answers(seat, name, asked, texts)
                 for place, group in zip(places, texts, strict=True):
                     known[name][place] = group
                 self.told(f"{seat}s", len(places) * n, total=total)
         return {name: [group for group in row if group is not None] for name, row in known.items()}
-
-    def _known(self, seat: str, name: str, request: Request) -> list[str] | None:
-        return self.journal.answers(seat, name, request) if self.journal is not None else None
 
 
 def _played(
@@ -349,32 +350,19 @@ def _tournament(
             place = questions[game.problem_id], axes[0][game.coder], axes[1][game.tester]
             won[place] += _CODERS_SHARE[game.outcome]
             lost[place] += 1 - _CODERS_SHARE[game.outcome]
-    ratings = rate(won, lost, seed=seed)
-    return Tournament(
-        tuple(
-            _standing(name, player, rating, [game for game in games if game.coder == name], Winner.CODER)
-            for (name, player), rating in zip(coders.items(), ratings.coders, strict=True)
-        ),
-        tuple(
-            _standing(name, player, rating, [game for game in games if game.tester == name], Winner.TESTER)
-            for (name, player), rating in zip(testers.items(), ratings.testers, strict=True)
-        ),
-        tuple(games),
+    ratings = iter(rate(won, lost, seed=seed))
+    of_coders, of_testers = (
+        tuple(_standing(name, player, next(ratings), games, own) for name, player in players.items())
+        for players, own in ((coders, Winner.CODER), (testers, Winner.TESTER))
     )
+    return Tournament(of_coders, of_testers, tuple(games))
 
 
 def _standing(name: str, player: Player, rating: Rating, games: Sequence[PlayedGame], own: Winner) -> Standing:
-    outcomes = [game.outcome for game in games]
+    played = [game for game in games if name == (game.coder if own is Winner.CODER else game.tester)]
+    outcomes = [game.outcome for game in played]
     won, drawn, unscored = (outcomes.count(each) for each in (own, Winner.DRAW, Winner.NONE))
-    rewards = [game.coder_reward if own is Winner.CODER else game.tester_reward for game in games]
+    rewards = [game.coder_reward if own is Winner.CODER else game.tester_reward for game in played]
     known = [reward for reward in rewards if reward is not None]
-    return Standing(
-        name,
-        player.version,
-        rating,
-        won,
-        drawn,
-        len(games) - won - drawn - unscored,
-        unscored,
-        sum(known) / len(known) if known else None,
-    )
+    lost, mean = len(played) - won - drawn - unscored, sum(known) / len(known) if known else None
+    return Standing(name, player.version, rating, won, drawn, lost, unscored, mean)

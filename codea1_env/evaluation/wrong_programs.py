@@ -92,29 +92,19 @@ def _codes(record: Mapping[str, Any]) -> Any:
     return record.get("mutants", []) if is_problem else record["codes"]
 
 
-def examine(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[str]]]) -> list[Examined]:
-    """What each question's golden and hidden tests say of a coder's responses, each different program once. Raises
+def examine(sandbox: Sandbox, problem: Problem, texts: Sequence[str]) -> Examined:
+    """What a question's golden and hidden tests say of a coder's responses, each different program once. Raises
     SandboxError."""
     arena = Arena(sandbox, execution_cache_mb=0, on_failure="raise")
-    different: list[dict[str, str]] = []  # source to a response that holds it
-    for problem, texts in asked:
-        read = [read_program(text, problem.entry_point).source.strip() for text in texts]
-        different.append(dict(zip(read, texts, strict=True)))
-    graded = arena.grade_many(
-        [
-            (problem, list(row.values()), (*problem.golden_tests, *problem.hidden_tests))
-            for (problem, _), row in zip(asked, different, strict=True)
-        ]
-    )
-    examined = []
-    for row, grades in zip(different, graded, strict=True):
-        loaded = [(source, grade) for source, grade in zip(row, grades, strict=True) if grade.executes]
-        wrong = [source for source, grade in loaded if set(grade.verdicts) - {Verdict.PASS, Verdict.TIMEOUT, None}]
-        right = sum(grade.all_passed for _, grade in loaded)
-        timeouts, unloadable = len(loaded) - right - len(wrong), len(row) - len(loaded)
-        ranked = zip(row, map(_passed, grades), strict=True)
-        examined.append(Examined(tuple(wrong), right, timeouts, unloadable, tuple(ranked)))
-    return examined
+    different = {read_program(text, problem.entry_point).source.strip(): text for text in texts}
+    tests = (*problem.golden_tests, *problem.hidden_tests)
+    (grades,) = arena.grade_many([(problem, list(different.values()), tests)])
+    loaded = [(source, grade) for source, grade in zip(different, grades, strict=True) if grade.executes]
+    wrong = [source for source, grade in loaded if set(grade.verdicts) - {Verdict.PASS, Verdict.TIMEOUT, None}]
+    right = sum(grade.all_passed for _, grade in loaded)
+    timeouts, unloadable = len(loaded) - right - len(wrong), len(different) - len(loaded)
+    ranked = zip(different, map(_passed, grades), strict=True)
+    return Examined(tuple(wrong), right, timeouts, unloadable, tuple(ranked))
 
 
 def _passed(grade: Grade) -> float:

@@ -102,7 +102,7 @@ def sums_of(suites: Sequence[Sequence[Any]]) -> list[float]:
     results = [SuiteResult(*fields) for fields in suites]
     sums: list[float] = []
     for name in ("pass@k", "mut@k"):
-        shares = [share for share, counts in map(RATIOS[name], results) if counts]
+        shares = [share for share in map(RATIOS[name], results) if not math.isnan(share)]
         sums += [float(f"{sum(shares):.6g}"), float(len(shares))]
     return sums
 

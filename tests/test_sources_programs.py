@@ -18,7 +18,7 @@ import pytest
 
 from codea1_env import parallel_env
 from codea1_env.cli import main
-from codea1_env.evaluation.kill_matrix import NaturalMutants
+from codea1_env.evaluation.kill_matrix import with_mutants
 from codea1_env.players.prompts import DEFAULT, find_prompts
 from codea1_env.problems import Problem, TestCase, read_problems
 from codea1_env.problems.contamination import Contamination
@@ -196,11 +196,10 @@ def test_players_of_an_imported_program_are_asked_for_a_script_and_for_texts() -
 
 def test_mutants_of_an_imported_program_change_the_script_and_never_what_wraps_it(sandbox: LocalSandbox) -> None:
     script, function = (draft("apps", APPS, as_programs=each) for each in (True, False))
-    natural = NaturalMutants(sandbox, 4)
-    mutants = natural.added(script).mutants
+    mutants = with_mutants(sandbox, script, 4).mutants
     assert mutants
     assert all("def main()" in mutant and mutant != FULLEST for mutant in mutants)
-    assert natural.added(function) == function
+    assert with_mutants(sandbox, function, 4) == function
 
 
 def test_different_programs_share_nothing_and_the_same_program_is_known_in_either_form() -> None:

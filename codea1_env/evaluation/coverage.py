@@ -51,12 +51,8 @@ class Probed:
     """A program that notes what it passes."""
 
     source: str
-    lines: int
-    """Lines with a probe."""
-    branches: int
-    """Outcomes with a probe."""
     is_line: tuple[bool, ...]
-    """Of every probe, by number: whether it stands for a line."""
+    """Of every probe, by number: whether it stands for a line, or for the outcome of a branch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +63,11 @@ class Covered:
     notes: tuple[frozenset[int], ...]
     """Of every call the probes that it passed; none where it was stopped."""
 
-    def lines_run(self, calls: Sequence[int]) -> int:
-        """Of the program's, by any of the calls at these places."""
-        return self._passed(calls, True)
-
-    def branches_taken(self, calls: Sequence[int]) -> int:
-        """Likewise."""
-        return self._passed(calls, False)
-
-    def _passed(self, calls: Sequence[int], is_line: bool) -> int:
+    def passed(self, calls: Sequence[int]) -> tuple[int, int]:
+        """Lines that any of the calls at these places run, and branches' outcomes that they take."""
         passed = frozenset().union(*(self.notes[place] for place in calls))
-        return sum(self.program.is_line[probe] is is_line for probe in passed)
+        lines = sum(self.program.is_line[probe] for probe in passed)
+        return lines, len(passed) - lines
 
 
 def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> list[Covered]:
@@ -144,8 +134,7 @@ def probed(problem: Problem) -> Probed:
     if problem.kind == "program":
         source = f"{_PROLOGUE}\n{source}"
     source = f"{source}\n{epilogue}"
-    is_line = tuple(probes.is_line)
-    return Probed(source, sum(is_line), len(is_line) - sum(is_line), is_line)
+    return Probed(source, tuple(probes.is_line))
 
 
 def _stays_first(node: ast.stmt) -> bool:

@@ -171,7 +171,7 @@ def evaluate(
         measure = kind(sandbox, plan, journal, player, is_selecting=select_by is not None)
     if against is not None:
         measure = _Breaker(sandbox, plan, journal, against)
-    evaluation = _Evaluation(player, plan, sandbox, journal, measure, select_by)
+    evaluation = _EvaluationRun(player, plan, sandbox, journal, measure, select_by)
     for name, problems in sets.items():
         waiting = [
             dataclasses.replace(problem, suite_size=None)  # the plan's K is the measure's, the same for all
@@ -198,7 +198,7 @@ def evaluate(
     return {**head, **_plain_plan(plan), **trust, "sets": records, **said}
 
 
-class _Evaluation:
+class _EvaluationRun:
     """The way from a problem to its score, and what all measures report alike. Everything goes into the journal."""
 
     def __init__(

@@ -278,32 +278,24 @@ def _size(matrix: KillMatrix) -> int:
     return sources + data + 400 * (matrix.made + len(matrix.inputs)) + matrix.kills.size
 
 
-class NaturalMutants:
-    """Gives mutants to problems that come without: programs one change away from the reference, which some input tells
-    from it. Of mutants that the same inputs kill one is taken, and those first that few inputs kill. A reference that
-    wraps a whole program as a function gets none. Not thread-safe."""
+def with_mutants(sandbox: Sandbox, problem: Problem, count: int) -> Problem:
+    """The problem with at most `count` mutants, where it came without and its reference has some. Raises SandboxError.
 
-    def __init__(self, sandbox: Sandbox, count: int) -> None:
-        """`count`: mutants of a problem at most; 0 gives none."""
-        self._matrices = KillMatrices(Judge(sandbox), cache_mb=0)
-        self._count = count
-
-    def added(self, problem: Problem) -> Problem:
-        """The problem with mutants, where it had none and its reference has some. Raises SandboxError."""
-        if not self._count or problem.mutants or problem.reference_solution is None:
-            return problem
-        reference = problem.reference_solution
-        if parses(reference) and wrapped_program(parse(reference)) is not None:
-            return problem
-        try:
-            (matrix,) = self._matrices.of([problem])
-        except UnusableReference:
-            return problem
-        return dataclasses.replace(problem, mutants=_chosen(matrix, self._count))
-
-
-def _chosen(matrix: KillMatrix, count: int) -> tuple[str, ...]:
+    They are programs one change away from the reference, which some input tells from it. Of mutants that the same
+    inputs kill one is taken, and those first that few inputs kill. A reference that wraps a whole program as a function
+    gets none.
+    """
+    reference = problem.reference_solution
+    if not count or problem.mutants or reference is None:
+        return problem
+    if parses(reference) and wrapped_program(parse(reference)) is not None:
+        return problem
+    try:
+        (matrix,) = KillMatrices(Judge(sandbox), cache_mb=0).of([problem])
+    except UnusableReference:
+        return problem
     different: dict[bytes, tuple[int, str]] = {}
     for mutant, row in zip(matrix.mutants, matrix.kills, strict=True):
         different.setdefault(row.tobytes(), (int(row.sum()), mutant.source))
-    return tuple(source for _, source in sorted(different.values())[:count])
+    chosen = sorted(different.values())[:count]
+    return dataclasses.replace(problem, mutants=tuple(source for _, source in chosen))

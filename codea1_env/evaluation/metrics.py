@@ -141,37 +141,29 @@ def mean_interval(values: Sequence[float], seed: int = 0) -> Interval | None:
     return bootstrap_interval(lambda places: table[places].mean(axis=1), len(table), seed)
 
 
-Ratio = Callable[[SuiteResult], tuple[float, bool]]
-"""A suite's share, and whether it has one."""
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else math.nan
 
 
-def _killed_share(suite: SuiteResult) -> float:
-    return suite.killed / suite.mutants if suite.mutants else 0.0
-
-
-RATIOS: dict[str, Ratio] = {
-    "pass@k": lambda suite: (suite.correct / suite.k, True),
-    "valid suites": lambda suite: (float(suite.is_valid), True),
-    "mut@k": lambda suite: (_killed_share(suite), suite.is_valid and suite.mutants > 0),
-    "mutation score": lambda suite: (_killed_share(suite), suite.mutants > 0),
-    "LCov@k": lambda suite: (suite.lines_run / max(suite.lines, 1), suite.lines > 0),
-    "BCov@k": lambda suite: (suite.branches_taken / max(suite.branches, 1), suite.branches > 0),
+RATIOS: dict[str, Callable[[SuiteResult], float]] = {
+    "pass@k": lambda suite: suite.correct / suite.k,
+    "valid suites": lambda suite: float(suite.is_valid),
+    "mut@k": lambda suite: _share(suite.killed, suite.mutants if suite.is_valid else 0),
+    "mutation score": lambda suite: _share(suite.killed, suite.mutants),
+    "LCov@k": lambda suite: _share(suite.lines_run, suite.lines),
+    "BCov@k": lambda suite: _share(suite.branches_taken, suite.branches),
 }
-"""Each measure is the mean over the suites that have a share: a function without mutants or branches has none."""
+"""Each measure is the mean over the suites that have a share: a function without mutants or branches has NaN."""
 MUL = "Mul"
 MEASURES = (*list(RATIOS)[:4], MUL, *list(RATIOS)[4:])
 
 
 def suite_measures(problems: Sequence[Sequence[SuiteResult]], seed: int = 0) -> dict[str, Interval | None]:
     """Every measure of MEASURES over all suites; None where no suite has a share. `problems`: each one's suites."""
-    tables = {
-        name: np.array([np.sum([_counted(ratio(suite)) for suite in suites], axis=0) for suites in problems if suites])
-        for name, ratio in RATIOS.items()
-    }  # each (problems, 2): sum of shares, suites that have one
-    means = {name: _mean_of(table) for name, table in tables.items()}
+    known = [suites for suites in problems if suites]
+    means = {name: _mean_of([list(map(ratio, suites)) for suites in known]) for name, ratio in RATIOS.items()}
     means[MUL] = lambda places: means["pass@k"](places) * means["mut@k"](places)
-    count = sum(bool(suites) for suites in problems)
-    return {name: bootstrap_interval(means[name], count, seed) for name in MEASURES}
+    return {name: bootstrap_interval(means[name], len(known), seed) for name in MEASURES}
 
 
 def program_measures(
@@ -188,11 +180,10 @@ def program_measures(
     return measures
 
 
-def _counted(share: tuple[float, bool]) -> tuple[float, float]:
-    return (share[0], 1.0) if share[1] else (0.0, 0.0)
+def _mean_of(problems: Sequence[Sequence[float]]) -> Callable[[Places], Floats]:
+    """Over all suites of drawn problems. `problems`: each one's shares, NaN for a suite without one."""
+    table = np.array([[np.nansum(shares), np.isfinite(shares).sum()] for shares in problems])
 
-
-def _mean_of(table: Floats) -> Callable[[Places], Floats]:
     def mean(places: Places) -> Floats:
         shares, counts = table[places].sum(axis=1).T  # each (draws,)
         with np.errstate(invalid="ignore"):

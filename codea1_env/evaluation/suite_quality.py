@@ -153,16 +153,18 @@ class SuiteMeter:
         return reads
 
     def _result(self, suite: _ReadTests, mutants: int, killed: int, run: Covered, calls: Sequence[int]) -> SuiteResult:
+        lines_run, branches_taken = run.passed(calls)
+        lines = sum(run.program.is_line)
         return SuiteResult(
             k=self._suite_size,
             tests=suite.tests,
             correct=len(suite.correct),
             mutants=mutants,
             killed=killed,
-            lines=run.program.lines,
-            lines_run=run.lines_run(calls),
-            branches=run.program.branches,
-            branches_taken=run.branches_taken(calls),
+            lines=lines,
+            lines_run=lines_run,
+            branches=len(run.program.is_line) - lines,
+            branches_taken=branches_taken,
         )
 
 

@@ -138,16 +138,16 @@ class _Reader(WideReader):
         for test in _conjuncts(condition):
             if isinstance(test, ast.Constant) and test.value:
                 continue  # `assert True, "..."` asserts nothing
-            near = read_near_equality(test)
+            equality, tolerance = read_near_equality(test) or (test, 0.0)
             try:
-                written = read_assert(self._inlined(near.equality if near else test), "", self.entry_point)
+                written = read_assert(self._inlined(equality), "", self.entry_point)
             except Rejected as error:
                 self._leave(test, error.reason.value)
                 continue
             finally:
                 self._names.note_changes(test)
-            if self._take(written, test) and near:
-                self._found.tolerance = max(self._found.tolerance, near.tolerance)
+            if self._take(written, test):
+                self._found.tolerance = max(self._found.tolerance, tolerance)
 
     def _exception(self, expects: ast.expr | None, body: Sequence[ast.stmt] | None, source: str) -> None:
         self._found.left_out.append(LeftOut(source[:_SHOWN], Reason.EXPECTS_EXCEPTION.value))
@@ -233,15 +233,9 @@ LARGEST = 1e-2
 """Tolerances above it are no matter of rounding."""
 
 
-@dataclass(frozen=True, slots=True)
-class NearEquality:
-    equality: ast.expr
-    """`call == value`, whichever side the call is on."""
-    tolerance: float
-
-
-def read_near_equality(test: ast.expr) -> NearEquality | None:
-    """What the condition of an assert states, if it is one of the three forms with constant tolerances."""
+def read_near_equality(test: ast.expr) -> tuple[ast.expr, float] | None:
+    """What the condition of an assert states, if it is one of the three forms with constant tolerances: the equality,
+    whichever side the call is on, and the tolerance."""
     match test:
         case ast.Compare(
             left=ast.Call(
@@ -262,14 +256,16 @@ def read_near_equality(test: ast.expr) -> NearEquality | None:
     return None
 
 
-def _near(left: ast.expr, right: ast.expr, relative: float | None, absolute: float | None) -> NearEquality | None:
+def _near(
+    left: ast.expr, right: ast.expr, relative: float | None, absolute: float | None
+) -> tuple[ast.expr, float] | None:
     if relative is None or absolute is None:
         return None
     values = [value for side in (left, right) if (value := _constant(side)) is not None]
     tolerance = max(relative, absolute / max([1.0, *map(abs, values)]))
     if not 0 < tolerance <= LARGEST:
         return None
-    return NearEquality(ast.Compare(left, [ast.Eq()], [right]), tolerance)
+    return ast.Compare(left, [ast.Eq()], [right]), tolerance
 
 
 def _granted(

@@ -17,7 +17,7 @@ from codea1_env.cli.data.card import add_card
 from codea1_env.cli.data.choose import add_choose
 from codea1_env.cli.data.family import add_family
 from codea1_env.errors import ConfigurationError, FormatError
-from codea1_env.evaluation.kill_matrix import NaturalMutants
+from codea1_env.evaluation.kill_matrix import with_mutants
 from codea1_env.judging.problems.importing import Imported, import_drafts
 from codea1_env.judging.problems.usability import check_problems
 from codea1_env.problems.contamination import Contamination
@@ -196,14 +196,13 @@ def _import(options: argparse.Namespace) -> int:
         whole_file(report) as lines,
         counts.progress,
     ):
-        mutants = NaturalMutants(sandbox, options.mutants)
 
         def problems() -> Iterator[Problem]:
             for imported in import_drafts(_drafts(source, options, evaluation), sandbox):
                 lines.write(imported.to_json().encode("ascii") + b"\n")
                 counts.count(imported)
                 if imported.problem is not None:
-                    yield mutants.added(imported.problem)
+                    yield with_mutants(sandbox, imported.problem, options.mutants)
 
         made = problems()
         first = next(made, None)

@@ -161,17 +161,8 @@ class BandQuestion:
         wrong = [(rules, self.table(rules)) for rules in self.mutants(rng).values()]
         survivors = [self.program(rules) for rules, found in wrong if all(found[x] == table[x] for x in golden)]
         rng.shuffle(survivors)  # so that the first of them are of no kind in particular
-        return Problem(
-            problem_id=problem_id,
-            question=self.question,
-            entry_point=self.entry_point,
-            reference_solution=self.reference,
-            golden_tests=tuple(self.case(x, table[x]) for x in golden),
-            hidden_tests=tuple(self.case(x, value) for x, value in enumerate(table)),
-            mutants=tuple(survivors),
-            source="codea1 bands",
-            license="Apache-2.0",
-        )
+        tests = [self.case(x, value) for x, value in enumerate(table)]
+        return problem_of("bands", problem_id, self, [tests[x] for x in golden], tests, survivors)
 
     def _invented(self, rng: random.Random) -> Rule:
         """A special case with an input and a value that the question does not name."""
@@ -235,6 +226,28 @@ def problems_of(
             f"{family}/{split}/{seed}/{index:05d}", random.Random(f"{family} {split} {seed} {index}"), golden_edge
         )
         for index, question in enumerate(questions)
+    )
+
+
+def problem_of(
+    source: str,
+    problem_id: str,
+    question: Any,
+    golden: Sequence[TestCase],
+    hidden: Sequence[TestCase],
+    mutants: Sequence[str],
+) -> Problem:
+    """Of one of a family's questions."""
+    return Problem(
+        problem_id=problem_id,
+        question=question.question,
+        entry_point=question.entry_point,
+        reference_solution=question.reference,
+        golden_tests=tuple(golden),
+        hidden_tests=tuple(hidden),
+        mutants=tuple(mutants),
+        source=f"codea1 {source}",
+        license="Apache-2.0",
     )
 
 

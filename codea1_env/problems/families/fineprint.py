@@ -21,13 +21,12 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from codea1_env.checks import require, require_choice
 from codea1_env.errors import ConfigurationError
-from codea1_env.problems.families.bands import Split, problems_of
+from codea1_env.problems.families.bands import Split, problem_of, problems_of
 from codea1_env.problems.families.fineprint_parts import NUMBERS, WORDS, Clause, FineprintOperation, Material, Value
-from codea1_env.problems.families.miniature import loaded
+from codea1_env.problems.families.miniature import returned
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 
@@ -122,17 +121,8 @@ class FinePrint:
         ]
         rng.shuffle(survivors)  # so that the first of them are of no kind in particular
         named = "+".join(clause.name for clause in self.clauses)
-        return Problem(
-            problem_id=f"{problem_id}/{self.operation.name}/{named}",
-            question=self.question,
-            entry_point=self.entry_point,
-            reference_solution=self.reference,
-            golden_tests=tuple(self.case(xs) for xs in golden),
-            hidden_tests=tuple(self.case(xs) for xs in hidden),
-            mutants=tuple(survivors),
-            source=f"codea1 fineprint {self.material.name}",
-            license="Apache-2.0",
-        )
+        source, problem_id = f"fineprint {self.material.name}", f"{problem_id}/{self.operation.name}/{named}"
+        return problem_of(source, problem_id, self, [*map(self.case, golden)], [*map(self.case, hidden)], survivors)
 
     def _golden_input(self, rng: random.Random, golden_edge: float) -> list[Value]:
         if rng.random() < golden_edge:
@@ -259,12 +249,3 @@ def _shows_every_clause(material: Material, operation: FineprintOperation, claus
         return False
     rng = random.Random("fineprint able")
     return all(question.touching(place, rng) is not None for place in range(len(clauses)))
-
-
-def returned(program: str, entry_point: str, xs: Sequence[Value]) -> Any:
-    """What a program of this family returns for `xs`, or the name of what it raises, in a tuple of its own. For
-    programs made here only."""
-    try:
-        return loaded(program, entry_point)(list(xs))
-    except (ValueError, IndexError, TypeError) as error:
-        return ("raises", type(error).__name__)

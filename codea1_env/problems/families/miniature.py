@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codea1_env.checks import require, require_choice
-from codea1_env.problems.families.bands import Split, problems_of
+from codea1_env.problems.families.bands import Split, problem_of, problems_of
 from codea1_env.problems.families.miniature_operations import AGGREGATES, FILTERS, MAPS, ListOperation
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
@@ -102,31 +102,20 @@ class Composition:
 
     def run(self, program: str, xs: Sequence[int]) -> Any:
         """What a program of this family returns for `xs`, or RAISED. For programs rendered here only."""
-        try:
-            return loaded(program, self.entry_point)(list(xs))
-        except (ValueError, IndexError, TypeError):
-            return RAISED
+        return returned(program, self.entry_point, xs)
 
     def problem(self, problem_id: str, rng: random.Random, golden_edge: float) -> Problem:
         golden = [self._golden_input(rng, golden_edge) for _ in range(GOLDEN_TESTS)]
         hidden = self._hidden_inputs(rng)
-        reference = self.reference
         survivors = [
             mutant
             for mutant in self.mutants(rng)
             if all(self._agree(mutant, xs) for xs in golden) and not all(self._agree(mutant, xs) for xs in hidden)
         ]
-        return Problem(
-            problem_id=problem_id,
-            question=self.question,
-            entry_point=self.entry_point,
-            reference_solution=reference,
-            golden_tests=tuple(self.case(xs, self.run(reference, xs)) for xs in golden),
-            hidden_tests=tuple(self.case(xs, self.run(reference, xs)) for xs in hidden),
-            mutants=tuple(survivors),
-            source="codea1 miniature",
-            license="Apache-2.0",
+        stated, held_out = (
+            [self.case(xs, self.run(self.reference, xs)) for xs in inputs] for inputs in (golden, hidden)
         )
+        return problem_of("miniature", problem_id, self, stated, held_out, survivors)
 
     def _agree(self, program: str, xs: Sequence[int]) -> bool:
         return bool(self.run(program, xs) == self.run(self.reference, xs))
@@ -200,9 +189,16 @@ def _imperfect(operation: ListOperation, rng: random.Random, bug_rate: float) ->
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def loaded(program: str, entry_point: str) -> Callable[[list[Any]], Any]:
-    """The function of a program that was rendered from a family's own tables, and of no other one."""
+def _loaded(program: str, entry_point: str) -> Callable[[list[Any]], Any]:
     namespace: dict[str, Any] = {}
     exec(program, namespace)  # Rendered from our own tables: see the modules' docstrings.
     function: Callable[[list[Any]], Any] = namespace[entry_point]
     return function
+
+
+def returned(program: str, entry_point: str, xs: Sequence[Any]) -> Any:
+    """What a program returns for `xs`, or RAISED. For programs that were rendered from a family's own tables only."""
+    try:
+        return _loaded(program, entry_point)(list(xs))
+    except (ValueError, IndexError, TypeError):
+        return RAISED

@@ -14,7 +14,7 @@ import pytest
 from codea1_env import LocalSandbox, Problem
 from codea1_env.judging.scripts import judge_scripts
 from codea1_env.problems.sources import find_source
-from codea1_env.problems.sources.draft import texts_of
+from codea1_env.problems.sources.draft import RowFields
 from codea1_env.problems.sources.functions import BIG_CODE_BENCH_HARD
 from codea1_env.problems.sources.rows import local_rows
 
@@ -43,7 +43,7 @@ def test_the_hard_subset_is_what_its_makers_say() -> None:
     rows = {row["task_id"]: row for row in local_rows(ROWS)}
     hard = [rows[name] for name in BIG_CODE_BENCH_HARD]
     assert len({row["task_id"] for row in hard}) == 148
-    assert all(len(texts_of(row, "libs")) > 2 and len(row["canonical_solution"]) > 426 for row in hard)
+    assert all(len(RowFields(row).texts("libs")) > 2 and len(row["canonical_solution"]) > 426 for row in hard)
 
 
 @pytest.mark.bigcodebench

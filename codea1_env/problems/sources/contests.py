@@ -19,16 +19,13 @@ from codea1_env.problems.check_functions import Extracted, LeftOut
 from codea1_env.problems.sources.draft import (
     CUSTOMARY_IMPORTS,
     Draft,
-    Row,
+    ParsedProgram,
     RowError,
+    RowFields,
     Source,
-    imports_of,
     json_value,
     plain_value,
-    said,
     shown,
-    text,
-    tree_of,
 )
 from codea1_env.problems.sources.pairs import (
     ENTRY_POINT,
@@ -64,7 +61,7 @@ _COMPARED: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def _read_apps(row: Row, source: Source) -> Draft:
+def _read_apps(row: RowFields, source: Source) -> Draft:
     """APPS and TACO: `input_output` names a function (`fn_name`) or holds standard inputs and outputs."""
     cases = _plain(row, "input_output")
     solutions = _plain(row, "solutions")
@@ -72,10 +69,9 @@ def _read_apps(row: Row, source: Source) -> Draft:
         raise RowError("a row must have inputs, outputs and solutions, got none")
     inputs, outputs = _list(cases, "inputs"), _list(cases, "outputs")
     name = cases.get("fn_name")
-    question = text(row, "question")
-    common: dict[str, Any] = {"problem_id": _name_of(row, source), "difficulty": said(row, "difficulty")}
-    solution = _first_python(solutions)
-    module = tree_of(solution, "the solution")
+    question = row.text("question")
+    common: dict[str, Any] = {"problem_id": _name_of(row, source), "difficulty": row.said("difficulty")}
+    solution = ParsedProgram(_first_python(solutions))
     if isinstance(name, str) and name:
         are_wrapped = all(isinstance(value, list) and len(value) == 1 for value in outputs)
         values = [with_whole_keys(value[0] if are_wrapped else value) for value in outputs]
@@ -83,13 +79,13 @@ def _read_apps(row: Row, source: Source) -> Draft:
         calls = call_tests(name, given, values)
         require_some(calls)
         return source.draft(
-            module,
+            solution,
             golden=calls,
             question=question,
             entry_point=name,
             reference_solution=method_as_function(solution, name),
             starter_code=starter_of_method(str(row.get("starter_code") or ""), name),
-            imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, imports_of(module)])),
+            imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, solution.imports])),
             checker=checker_for(calls.tests, TUPLES_AS_LISTS if are_wrapped else TUPLE_AS_LIST),
             **common,
         )
@@ -98,7 +94,7 @@ def _read_apps(row: Row, source: Source) -> Draft:
     return _about_program(source, question, solution, golden=texts, **common)
 
 
-def _read_code_contests(row: Row, source: Source) -> Draft:
+def _read_code_contests(row: RowFields, source: Source) -> Draft:
     """Public tests become golden tests; the first private and generated ones hidden tests."""
     solutions = row.get("solutions")
     if not isinstance(solutions, Mapping):
@@ -115,23 +111,23 @@ def _read_code_contests(row: Row, source: Source) -> Draft:
     difficulty = row.get("difficulty")
     return _about_program(
         source,
-        text(row, "description"),
-        _first_python(python),
+        row.text("description"),
+        ParsedProgram(_first_python(python)),
         golden=public,
         hidden=Extracted(hidden[:MAX_HIDDEN], left_out=left_out),
-        problem_id=text(row, "name"),
+        problem_id=row.text("name"),
         difficulty=str(difficulty) if difficulty not in (None, 0) else "",
     )
 
 
-def _read_live_code_bench(row: Row, source: Source) -> Draft:
+def _read_live_code_bench(row: RowFields, source: Source) -> Draft:
     """No reference. `metadata` names the function where the tests are functional."""
     metadata = _plain(row, "metadata") if row.get("metadata") else {}
     name = metadata.get("func_name") if isinstance(metadata, Mapping) else None
     starter = str(row.get("starter_code") or "")
     public = _records(_plain(row, "public_test_cases"))
-    private = _records(_private_tests(text(row, "private_test_cases")))
-    question, written = text(row, "question_content"), []
+    private = _records(_private_tests(row.text("private_test_cases")))
+    question, written = row.text("question_content"), []
     for records in (public, private):
         inputs, outputs = [each.get("input") for each in records], [each.get("output") for each in records]
         written.append(
@@ -142,9 +138,9 @@ def _read_live_code_bench(row: Row, source: Source) -> Draft:
     common: dict[str, Any] = {
         "golden": golden,
         "hidden": hidden,
-        "problem_id": text(row, "question_id"),
+        "problem_id": row.text("question_id"),
         "hidden_tests": tuple(case for case in hidden.tests if case not in golden.tests),
-        "difficulty": said(row, "difficulty"),
+        "difficulty": row.said("difficulty"),
     }
     if not name:
         return _about_program(source, question, None, **common)
@@ -163,15 +159,15 @@ def _called(source: Source) -> str:
     return PROGRAM if source.programs_as == "program" else ENTRY_POINT
 
 
-def _about_program(source: Source, question: str, solution: str | None, **fields: Any) -> Draft:
+def _about_program(source: Source, question: str, solution: ParsedProgram | None, **fields: Any) -> Draft:
     if source.programs_as == "program":
-        fields |= {"question": question, "kind": "program", "reference_solution": solution}
+        fields |= {"question": question, "kind": "program", "reference_solution": solution and solution.source}
     else:
-        function = None if solution is None else program_as_function(solution)
+        function = solution and program_as_function(solution.source)
         fields |= {"question": question_about_text(question), "reference_solution": function}
         fields["starter_code"] = STARTER_CODE
-    modules = [] if solution is None else [tree_of(solution, "the solution")]
-    return source.draft(*modules, imports="", entry_point=_called(source), **fields, **_COMPARED[source.name])
+    programs = [solution] if solution else []
+    return source.draft(*programs, imports="", entry_point=_called(source), **fields, **_COMPARED[source.name])
 
 
 def _private_tests(packed: str) -> object:
@@ -203,7 +199,7 @@ def _pickled_text(pickled: bytes) -> str:
     return texts[0]
 
 
-def _plain(row: Row, name: str) -> Any:
+def _plain(row: RowFields, name: str) -> Any:
     """A field that holds JSON or Python literals as text, or the plain value itself."""
     value = row.get(name)
     if not isinstance(value, str):
@@ -223,7 +219,7 @@ def _list(record: Mapping[str, Any], name: str) -> list[Any]:
     return values
 
 
-def _pairs(row: Row, name: str) -> tuple[list[Any], list[Any]]:
+def _pairs(row: RowFields, name: str) -> tuple[list[Any], list[Any]]:
     record = row.get(name)
     if record is None:
         return [], []
@@ -246,7 +242,7 @@ def _first_python(solutions: Sequence[object]) -> str:
     raise RowError(f"one of the solutions must be Python 3, got {len(solutions)} that are not")
 
 
-def _name_of(row: Row, source: Source) -> str:
+def _name_of(row: RowFields, source: Source) -> str:
     """APPS numbers its problems; TACO names some, by their address on the judge's site."""
     for name in ("problem_id", "id", "url", "name"):
         value = row.get(name)

@@ -88,13 +88,13 @@ class Source:
     split: str
     """Empty for a set that is not on the hub."""
     license: str
-    read_row: Callable[[Row, Source], Draft]
+    read_row: Callable[[RowFields, Source], Draft]
     """Raises RowError, ProblemFormatError."""
     is_for_evaluation: bool = False
     """It is not trained on, and so not compared with the sets that must not be."""
     rows_of_directory: Callable[[Path], Iterator[Row]] | None = None
     """Of a set that is a directory of its own form: reads it."""
-    script_of: Callable[[Row], str] | None = None
+    script_of: Callable[[RowFields], str] | None = None
     """The row's tests as a script to run beside a solution, for `--judge scripts`. None: it has none."""
     has_scripts_only: bool = False
     """Most of its tests can be judged by their scripts alone, so problems always keep them."""
@@ -102,32 +102,32 @@ class Source:
     """What its questions about whole programs come in as: functions from text to text, or problems of the kind
     `program`. Empty for a set that has no choice."""
 
-    def problem(self, *modules: ast.Module, **fields: Any) -> Problem:
-        """A problem of this set, with the packages that the modules import, and, unless `fields` say otherwise, the
-        imports of the last one."""
-        fields = {"packages": packages_of(*modules)} | fields
-        if "imports" not in fields:
-            fields["imports"] = imports_of(modules[-1])
-        return Problem(source=self.hub_id, license=self.license, **fields)
-
     def draft(
-        self, *modules: ast.Module, golden: Extracted | None = None, hidden: Extracted | None = None, **fields: Any
+        self,
+        *programs: ParsedProgram,
+        golden: Extracted | None = None,
+        hidden: Extracted | None = None,
+        **fields: Any,
     ) -> Draft:
-        """The draft of a problem with what was read of its test scripts: as its golden and hidden tests and its
-        tolerance, unless `fields` say otherwise, and as what is still to be computed or was left out."""
+        """The draft of a problem of this set. Unless `fields` say otherwise, the last of `programs` is its reference,
+        whose imports it has, and of the test scripts that were read it has golden and hidden tests and the tolerance.
+        What of them is still to be computed or was left out goes along."""
         read = [each for each in (golden, hidden) if each is not None]
-        tests = {
+        known: dict[str, Any] = {
             "golden_tests": tuple(golden.tests) if golden else (),
             "hidden_tests": tuple(hidden.tests) if hidden else (),
             "tolerance": max((each.tolerance for each in read), default=0.0),
+            "packages": packages_of(*(program.module for program in programs)),
         }
+        if programs:
+            known |= {"reference_solution": programs[-1].source, "imports": programs[-1].imports}
+        problem = Problem(source=self.hub_id, license=self.license, **known | fields)
         unvalued = tuple(each for each in read if each.unvalued)
-        left_out = tuple(left for each in read for left in each.left_out)
-        return Draft(self.problem(*modules, **tests | fields), unvalued, left_out)
+        return Draft(problem, unvalued, tuple(left for each in read for left in each.left_out))
 
     def drafts(self, rows: Iterable[Row], *, with_scripts: bool = False) -> Iterator[Draft | Unreadable]:
         """One for each row, in order; `with_scripts` keeps the tests as they stand, too (`Problem.test_script`)."""
-        for number, row in enumerate(rows, start=1):
+        for number, row in enumerate(map(RowFields, rows), start=1):
             try:
                 draft = self.read_row(row, self)
                 if self.script_of is not None and (with_scripts or self.has_scripts_only):
@@ -147,45 +147,65 @@ def shown(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
-def text(row: Row, *names: str) -> str:
-    """The first of these fields that is there: data sets rename them between revisions. Raises RowError."""
-    for name in names:
-        if isinstance(row.get(name), str):
-            return str(row[name])
-    named = " or ".join(names)
-    if other := next((name for name in names if row.get(name) is not None), None):
-        raise RowError(f"a row must have the text {named}, got {shown(row[other])} in {other}")
-    raise RowError(f"a row must have the text {named}, got the fields {', '.join(sorted(row))}")
+class RowFields(dict[str, Any]):
+    """A row, as loaders read it."""
+
+    def text(self, *names: str) -> str:
+        """The first of these fields that is there: data sets rename them between revisions. Raises RowError."""
+        for name in names:
+            if isinstance(self.get(name), str):
+                return str(self[name])
+        named = " or ".join(names)
+        if other := next((name for name in names if self.get(name) is not None), None):
+            raise RowError(f"a row must have the text {named}, got {shown(self[other])} in {other}")
+        raise RowError(f"a row must have the text {named}, got the fields {', '.join(sorted(self))}")
+
+    def said(self, name: str) -> str:
+        """A field that may be left out; empty where it is no text."""
+        value = self.get(name)
+        return value if isinstance(value, str) else ""
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts, or what stands for none. Raises RowError."""
+        texts = spelt(self.get(name))
+        if texts is None:
+            return []
+        if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
+            raise RowError(f"{name} must be a list of texts, got {shown(texts)!r}")
+        return list(texts)
 
 
-def said(row: Row, name: str) -> str:
-    """A field that may be left out; empty where it is no text."""
-    value = row.get(name)
-    return value if isinstance(value, str) else ""
+class ParsedProgram:
+    """A program of a row."""
 
+    def __init__(self, source: str, what: str = "the solution") -> None:
+        """`what`: its name in errors. Raises RowError where it does not parse."""
+        try:
+            self.module = parse(source)
+        except Unparsable as error:
+            raise RowError(f"{what} must be Python, got text that does not parse: {error}") from None
+        self.source, self._what = source, what
+        self.functions = {node.name: node for node in self.module.body if isinstance(node, ast.FunctionDef)}
+        """The top-level ones by name, in order."""
 
-def tree_of(source: str, what: str) -> ast.Module:
-    """Raises RowError where `source` does not parse."""
-    try:
-        return parse(source)
-    except Unparsable as error:
-        raise RowError(f"{what} must be Python, got text that does not parse: {error}") from None
+    def require(self, name: str) -> None:
+        """Raise RowError unless it defines a top-level function of this name."""
+        if name not in self.functions:
+            raise RowError(f"{self._what} must define {name}, got {', '.join(self.functions) or 'no function'}")
 
+    def starter(self, name: str) -> str:
+        """The first line of a top-level function."""
+        return f"def {name}({self.arguments(name)}):"
 
-def require_function(module: ast.Module, name: str, what: str) -> None:
-    """Raise RowError unless `what`, parsed, defines a top-level function of this name."""
-    if name not in (known := functions_of(module)):
-        raise RowError(f"{what} must define {name}, got {', '.join(known) or 'no function'}")
+    def arguments(self, name: str) -> str:
+        """What stands between the parentheses there."""
+        return source_of(self.functions[name].args)
 
-
-def functions_of(module: ast.Module) -> dict[str, ast.FunctionDef]:
-    """The top-level functions by name, in order."""
-    return {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
-
-
-def starter_of(module: ast.Module, name: str) -> str:
-    """The first line of a top-level function."""
-    return f"def {name}({source_of(functions_of(module)[name].args)}):"
+    @property
+    def imports(self) -> str:
+        """The top-level import statements, in order."""
+        imports = [source_of(node) for node in self.module.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        return "\n".join(dict.fromkeys(line for line in imports if not line.startswith("from __future__")))
 
 
 def is_generator(function: ast.FunctionDef) -> bool:
@@ -211,12 +231,6 @@ class Listed(ast.NodeTransformer):
             case ast.Call(ast.Name("list"), [ast.Call(ast.Name(name)) as inner], []) if name == self._name:
                 return inner
         return self.generic_visit(node)
-
-
-def imports_of(module: ast.Module) -> str:
-    """The top-level import statements, in order."""
-    imports = [source_of(node) for node in module.body if isinstance(node, ast.Import | ast.ImportFrom)]
-    return "\n".join(dict.fromkeys(line for line in imports if not line.startswith("from __future__")))
 
 
 def packages_of(*modules: ast.Module) -> tuple[str, ...]:
@@ -280,13 +294,3 @@ def spelt(given: object) -> object:
             return given
         return value if isinstance(value, list | dict) else given
     return given
-
-
-def texts_of(row: Row, name: str) -> list[str]:
-    """A list of texts, or what stands for none. Raises RowError."""
-    texts = spelt(row.get(name))
-    if texts is None:
-        return []
-    if not isinstance(texts, list | tuple) or not all(isinstance(each, str) for each in texts):
-        raise RowError(f"{name} must be a list of texts, got {shown(texts)!r}")
-    return list(texts)

@@ -25,21 +25,16 @@ from typing import Any
 from codea1_env.problems.check_functions import Extracted, LeftOut, extract
 from codea1_env.problems.sources.draft import (
     Draft,
+    ParsedProgram,
     Row,
     RowError,
+    RowFields,
     Source,
     called_names,
-    functions_of,
-    imports_of,
-    require_function,
     shown,
-    starter_of,
-    text,
-    texts_of,
-    tree_of,
 )
 from codea1_env.reading.literals import NotLiteral, value_source
-from codea1_env.reading.parsing import parse, parses, source_of
+from codea1_env.reading.parsing import parses, source_of
 from codea1_env.reading.test_case import TestCase
 
 FLOATS = 1e-6
@@ -125,7 +120,7 @@ def is_file_row(row: Row) -> bool:
     return "base_input" in row and "plus_input" in row
 
 
-def require_script(row: Row) -> None:
+def require_script(row: RowFields) -> None:
     """Raise RowError for a row of EvalPlus' own file."""
     if is_file_row(row):
         raise RowError(
@@ -134,17 +129,16 @@ def require_script(row: Row) -> None:
         )
 
 
-def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draft:
+def read_file_row(row: RowFields, source: Source, checkers: Mapping[str, str]) -> Draft:
     """A row of either file. `checkers`: by entry point. Raises RowError."""
-    prompt, code, entry_point = text(row, "prompt"), text(row, "canonical_solution"), text(row, "entry_point")
-    is_whole = parses(code) and entry_point in functions_of(parse(code))
-    reference = code if is_whole else prompt + code
-    module = tree_of(reference, "prompt and solution together")
-    require_function(module, entry_point, "the solution")
+    prompt, code, entry_point = row.text("prompt"), row.text("canonical_solution"), row.text("entry_point")
+    is_whole = parses(code) and entry_point in ParsedProgram(code).functions
+    program = ParsedProgram(code if is_whole else prompt + code, "prompt and solution together")
+    program.require(entry_point)
     granted = row.get("atol") or 0.0
     if isinstance(granted, bool) or not isinstance(granted, int | float) or not 0 <= granted < 1:
         raise RowError(f"atol must be in [0, 1), got {shown(granted)!r}")
-    task_id = text(row, "task_id")
+    task_id = row.text("task_id")
     number = task_id.rpartition("/")[2]
     restored = _HOW.get(int(number)) if source.name == "mbppplus" and number.isdecimal() else None
     scripts: list[Extracted] = []
@@ -154,7 +148,7 @@ def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draf
         scripts.append(
             Extracted(
                 unvalued=[call for call in calls if call not in known],
-                reference=reference,
+                reference=program.source,
                 reference_name=entry_point,
                 reference_tolerance=float(granted) or FLOATS,
                 are_golden=name == "base_input",
@@ -162,14 +156,13 @@ def read_file_row(row: Row, source: Source, checkers: Mapping[str, str]) -> Draf
             )
         )
     return source.draft(
-        module,
+        program,
         golden=scripts[0],
         hidden=scripts[1],
         problem_id=task_id,
         question=prompt.strip().removeprefix('"""').removesuffix('"""').strip() + "\n" if is_whole else prompt,
         entry_point=entry_point,
-        reference_solution=reference,
-        starter_code=starter_of(module, entry_point) if is_whole else "",
+        starter_code=program.starter(entry_point) if is_whole else "",
         checker=checkers.get(entry_point, ""),
     )
 
@@ -207,7 +200,7 @@ def _listed(script: str, entry_point: str) -> Extracted:
     extracted = Extracted()
     lists = {
         node.targets[0].id: node.value.elts
-        for node in ast.walk(tree_of(script, "the tests"))
+        for node in ast.walk(ParsedProgram(script, "the tests").module)
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.List)
     }
     for given, value in zip(lists.get("inputs", []), lists.get("results", []), strict=False):
@@ -218,31 +211,29 @@ def _listed(script: str, entry_point: str) -> Extracted:
     return extracted
 
 
-def _read_humaneval(row: Row, source: Source) -> Draft:
+def _read_humaneval(row: RowFields, source: Source) -> Draft:
     if is_file_row(row):
         return read_file_row(row, source, HUMANEVAL_CHECKERS)
-    prompt, body = text(row, "prompt", "question"), text(row, "canonical_solution", "reference_body")
-    entry_point = text(row, "entry_point")
-    reference = prompt + body
-    module = tree_of(reference, "prompt and solution together")
-    require_function(module, entry_point, "the prompt")
+    prompt, body = row.text("prompt", "question"), row.text("canonical_solution", "reference_body")
+    entry_point = row.text("entry_point")
+    program = ParsedProgram(prompt + body, "prompt and solution together")
+    program.require(entry_point)
     checker = HUMANEVAL_CHECKERS.get(entry_point, "")
-    extracted = _listed(text(row, "test"), entry_point) if checker else extract(text(row, "test"), entry_point)
+    extracted = _listed(row.text("test"), entry_point) if checker else extract(row.text("test"), entry_point)
     return source.draft(
-        module,
+        program,
         hidden=extracted,
-        problem_id=text(row, "task_id"),
+        problem_id=row.text("task_id"),
         question=prompt,
         entry_point=entry_point,
-        reference_solution=reference,
         checker=checker,
     )
 
 
-def script_of(row: Row) -> str:
+def script_of(row: RowFields) -> str:
     """The row's check, called. Raises RowError."""
     require_script(row)
-    return f"{text(row, 'test')}\n\ncheck({text(row, 'entry_point')})\n"
+    return f"{row.text('test')}\n\ncheck({row.text('entry_point')})\n"
 
 
 HUMANEVALPLUS = Source(
@@ -256,30 +247,28 @@ HUMANEVALPLUS = Source(
 )
 
 
-def _read_mbpp(row: Row, source: Source) -> Draft:
+def _read_mbpp(row: RowFields, source: Source) -> Draft:
     if is_file_row(row):
         return read_file_row(row, source, MBPP_CHECKERS)
-    code = text(row, "code", "canonical_solution")
-    module = tree_of(code, "the solution")
-    asserts = texts_of(row, "test_list")
-    entry_point = entry_point_of(module, asserts)
-    imports = dict.fromkeys([*texts_of(row, "test_imports"), *imports_of(module).splitlines()])
+    program = ParsedProgram(row.text("code", "canonical_solution"))
+    asserts = row.texts("test_list")
+    entry_point = entry_point_of(program, asserts)
+    imports = dict.fromkeys([*row.texts("test_imports"), *program.imports.splitlines()])
     return source.draft(
-        module,
+        program,
         golden=extract("\n".join(asserts), entry_point),
-        hidden=extract(text(row, "test"), entry_point),
+        hidden=extract(row.text("test"), entry_point),
         problem_id=problem_id_of(row),
-        question=text(row, "prompt", "text"),
+        question=row.text("prompt", "text"),
         entry_point=entry_point,
-        reference_solution=code,
-        starter_code=starter_of(module, entry_point),
+        starter_code=program.starter(entry_point),
         imports="\n".join(line for line in imports if line),
     )
 
 
-def entry_point_of(module: ast.Module, asserts: list[str]) -> str:
+def entry_point_of(program: ParsedProgram, asserts: list[str]) -> str:
     """The top-level function that most asserts call, the last of them where it is a draw."""
-    functions = list(functions_of(module))
+    functions = list(program.functions)
     called = called_names(asserts)
     if not any(name in called for name in functions):
         got = f"calls of {', '.join(dict.fromkeys(called))}"[:200] if called else "no assert with a call"
@@ -290,17 +279,17 @@ def entry_point_of(module: ast.Module, asserts: list[str]) -> str:
     return max(reversed(functions), key=called.count)
 
 
-def problem_id_of(row: Row) -> str:
+def problem_id_of(row: RowFields) -> str:
     name = row.get("task_id")
     if isinstance(name, int) and not isinstance(name, bool):
         return f"Mbpp/{name}"
-    name = text(row, "task_id")
+    name = row.text("task_id")
     return f"Mbpp/{name}" if name.isdecimal() else name
 
 
-def _mbpp_script_of(row: Row) -> str:
+def _mbpp_script_of(row: RowFields) -> str:
     require_script(row)
-    return "\n".join([*texts_of(row, "test_imports"), *texts_of(row, "test_list"), text(row, "test")])
+    return "\n".join([*row.texts("test_imports"), *row.texts("test_list"), row.text("test")])
 
 
 MBPPPLUS = Source(

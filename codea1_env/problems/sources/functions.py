@@ -19,54 +19,45 @@ from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import (
     Draft,
     Listed,
-    Row,
+    ParsedProgram,
     RowError,
+    RowFields,
     Source,
-    functions_of,
-    imports_of,
     is_generator,
-    require_function,
-    said,
     shown,
     spelt,
-    starter_of,
-    text,
-    texts_of,
-    tree_of,
 )
 from codea1_env.problems.sources.evalplus import HUMANEVALPLUS, entry_point_of, problem_id_of, script_of
 from codea1_env.reading.parsing import names_in, source_of, unindented
 from codea1_env.reading.test_case import TestCase
 
 
-def _read_mbpp(row: Row, source: Source) -> Draft:
+def _read_mbpp(row: RowFields, source: Source) -> Draft:
     """`full` and `sanitized` revisions: `text` or `prompt`, `test_setup_code` or `test_imports`, challenge tests.
 
     Also mxeval's form, in which the prompt is a signature with a docstring, the solution a body, and the tests a check.
     """
     if "canonical_solution" in row and "code" not in row:
         return _read_mxeval(row, source)
-    code = text(row, "code")
-    module = tree_of(code, "the solution")
-    asserts = texts_of(row, "test_list")
-    entry_point = entry_point_of(module, asserts)
-    setup = [*texts_of(row, "test_imports"), *str(row.get("test_setup_code") or "").splitlines()]
+    program = ParsedProgram(row.text("code"))
+    asserts = row.texts("test_list")
+    entry_point = entry_point_of(program, asserts)
+    setup = [*row.texts("test_imports"), *str(row.get("test_setup_code") or "").splitlines()]
     golden = extract("\n".join([*setup, *asserts]), entry_point)
-    hidden = extract("\n".join([*setup, *texts_of(row, "challenge_test_list")]), entry_point)
+    hidden = extract("\n".join([*setup, *row.texts("challenge_test_list")]), entry_point)
     return source.draft(
-        module,
+        program,
         golden=golden,
         hidden=hidden,
         problem_id=problem_id_of(row),
-        question=text(row, "prompt", "text"),
+        question=row.text("prompt", "text"),
         entry_point=entry_point,
-        reference_solution=code,
         hidden_tests=tuple(case for case in hidden.tests if case not in golden.tests),
-        starter_code=starter_of(module, entry_point),
+        starter_code=program.starter(entry_point),
     )
 
 
-def _read_mxeval(row: Row, source: Source) -> Draft:
+def _read_mxeval(row: RowFields, source: Source) -> Draft:
     draft = HUMANEVALPLUS.read_row(row, source)
     number = problem_id_of(row).rpartition("/")[2]
     golden, hidden = draft.problem.hidden_tests, ()
@@ -83,25 +74,22 @@ _HARNESS |= {
 }
 
 
-def _read_unleaked(row: Row, source: Source) -> Draft:
-    code, entry_point = text(row, "code"), text(row, "func_name")
-    module = tree_of(code, "the function")
-    require_function(module, entry_point, "the code")
-    is_listed = is_generator(functions_of(module)[entry_point])
-    used = {*names_in(module)}
-    assumed = tree_of("\n".join(line for name, line in _HARNESS.items() if name in used), "the harness's imports")
-    arguments = source_of(functions_of(module)[entry_point].args)
+def _read_unleaked(row: RowFields, source: Source) -> Draft:
+    program, entry_point = ParsedProgram(row.text("code"), "the code"), row.text("func_name")
+    program.require(entry_point)
+    is_listed = is_generator(program.functions[entry_point])
+    used = {*names_in(program.module)}
+    assumed = ParsedProgram("\n".join(line for name, line in _HARNESS.items() if name in used))
     draft = source.draft(
         assumed,
-        module,
-        golden=extract("\n".join(texts_of(row, "test_list")), entry_point, Listed(entry_point) if is_listed else None),
+        program,
+        golden=extract("\n".join(row.texts("test_list")), entry_point, Listed(entry_point) if is_listed else None),
         problem_id=f"UnLeakedTestBench/{row.get('task_id', entry_point)}",
-        question=str(row.get("prompt") or f"Write {entry_point}({arguments})."),
+        question=str(row.get("prompt") or f"Write {entry_point}({program.arguments(entry_point)})."),
         entry_point=entry_point,
         kind="generator" if is_listed else "function",
-        reference_solution=code,
-        starter_code=starter_of(module, entry_point),
-        imports="\n".join(filter(None, [imports_of(assumed), imports_of(module)])),
+        starter_code=program.starter(entry_point),
+        imports="\n".join(filter(None, [assumed.imports, program.imports])),
     )
     return dataclasses.replace(draft, are_tests_trusted=False)
 
@@ -112,32 +100,30 @@ _INSTRUCT = ("instruct_prompt", "instruction")
 """The same in words."""
 
 
-def _read_big_code_bench(row: Row, source: Source, question: tuple[str, ...] = _COMPLETE) -> Draft:
-    entry_point = text(row, "entry_point")
-    reference = text(row, *_COMPLETE) + text(row, "canonical_solution")
-    module = tree_of(reference, "prompt and solution together")
-    names = [getattr(node, "name", "") for node in module.body]
+def _read_big_code_bench(row: RowFields, source: Source, question: tuple[str, ...] = _COMPLETE) -> Draft:
+    entry_point = row.text("entry_point")
+    program = ParsedProgram(row.text(*_COMPLETE) + row.text("canonical_solution"), "prompt and solution together")
+    names = [getattr(node, "name", "") for node in program.module.body]
     # What stands before the function, imports and constants, stands before every solution, as in its own evaluation.
-    before = module.body[: names.index(entry_point)]
+    before = program.module.body[: names.index(entry_point)]
     return source.draft(
-        module,
-        hidden=extract(text(row, "test"), entry_point),
-        problem_id=text(row, "task_id"),
-        question=text(row, *question),
+        program,
+        hidden=extract(row.text("test"), entry_point),
+        problem_id=row.text("task_id"),
+        question=row.text(*question),
         entry_point=entry_point,
-        reference_solution=reference,
         imports="\n".join(map(source_of, before)),
         time_limit_s=60.0,
         memory_mb=8192,
     )
 
 
-def _asserts_of(row: Row) -> str:
+def _asserts_of(row: RowFields) -> str:
     """MBPP's asserts behind what they set up; of mxeval's form its check."""
     if "test_list" not in row:
         return script_of(row)
-    setup = [*texts_of(row, "test_imports"), str(row.get("test_setup_code") or "")]
-    return "\n".join([*setup, *texts_of(row, "test_list"), *texts_of(row, "challenge_test_list")])
+    setup = [*row.texts("test_imports"), str(row.get("test_setup_code") or "")]
+    return "\n".join([*setup, *row.texts("test_list"), *row.texts("challenge_test_list")])
 
 
 FIELDS = (
@@ -168,31 +154,29 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
     """
     named_fields = {key: fields[key] for key in NAMED_FIELDS if key in fields}
 
-    def read_row(row: Row, source: Source) -> Draft:
+    def read_row(row: RowFields, source: Source) -> Draft:
         def named(key: str) -> str:
             return fields.get(key, key)
 
-        code = text(row, named("reference_solution"))
-        module = tree_of(code, "the solution")
+        program = ParsedProgram(row.text(named("reference_solution")))
         scripts = _scripts_of(row, named("tests"))
         pairs = _pairs_of(row, named("golden_tests"))
         scripts += [f"assert ({case.call}) == ({case.expected})" for case in pairs.tests]
-        entry_point = said(row, named("entry_point")) or entry_point_of(module, scripts)
-        function = functions_of(module).get(entry_point)
+        entry_point = row.said(named("entry_point")) or entry_point_of(program, scripts)
+        function = program.functions.get(entry_point)
         is_listed = function is not None and is_generator(function)
         script = "\n".join(map(unindented, scripts))
         chosen = {key: row[field] for key, field in named_fields.items() if row.get(field) is not None}
-        question, problem_id = text(row, named("question")), row.get(named("problem_id"))
+        question, problem_id = row.text(named("question")), row.get(named("problem_id"))
         draft = source.draft(
-            module,
+            program,
             golden=extract(script, entry_point, Listed(entry_point) if is_listed else None),
-            problem_id=str(problem_id) if problem_id not in (None, "") else _derived_id(entry_point, question, code),
+            problem_id=_derived_id(entry_point, question, program) if problem_id in (None, "") else str(problem_id),
             question=question,
             entry_point=entry_point,
             kind=chosen.get("kind", "generator" if is_listed else "function"),
-            reference_solution=code,
-            mutants=tuple(texts_of(row, named("mutants"))),
-            difficulty=said(row, named("difficulty")),
+            mutants=tuple(row.texts(named("mutants"))),
+            difficulty=row.said(named("difficulty")),
         )
         problem = draft.problem
         if chosen:
@@ -202,21 +186,21 @@ def generic_source(fields: dict[str, str], licence: str) -> Source:
             problem = Problem.from_dict(known | chosen)
         return dataclasses.replace(draft, problem=problem, left_out=(*pairs.left_out, *draft.left_out))
 
-    def script_of(row: Row) -> str:
+    def script_of(row: RowFields) -> str:
         return "\n".join(map(unindented, _scripts_of(row, fields.get("tests", "tests"))))
 
     return Source("rows", "(local rows)", "", licence, read_row, script_of=script_of)
 
 
-def _scripts_of(row: Row, name: str) -> list[str]:
+def _scripts_of(row: RowFields, name: str) -> list[str]:
     """A script, or asserts one by one. Raises RowError."""
     tests = spelt(row.get(name))
     if isinstance(tests, dict) or (isinstance(tests, list) and not all(isinstance(each, str) for each in tests)):
         raise RowError(f"{name} must be a script or a list of asserts, got {shown(tests)!r}")
-    return [tests] if isinstance(tests, str) else texts_of(row, name)
+    return [tests] if isinstance(tests, str) else row.texts(name)
 
 
-def _pairs_of(row: Row, name: str) -> Extracted:
+def _pairs_of(row: RowFields, name: str) -> Extracted:
     """Pairs of call and value as test cases. Raises RowError."""
     field = spelt(row.get(name))
     if field is None:
@@ -236,9 +220,10 @@ def _pairs_of(row: Row, name: str) -> Extracted:
     return Extracted(tests, left_out=left_out)
 
 
-def _derived_id(entry_point: str, question: str, code: str) -> str:
+def _derived_id(entry_point: str, question: str, program: ParsedProgram) -> str:
     """The same for the same question and reference, wherever in a file they stand."""
-    digest = hashlib.blake2b(f"{question}\0{code}".encode("utf-8", "surrogatepass"), digest_size=5).hexdigest()
+    told = f"{question}\0{program.source}".encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(told, digest_size=5).hexdigest()
     return f"{entry_point}-{digest}"
 
 
@@ -262,7 +247,7 @@ BIG_CODE_BENCH = Source(
     "Apache-2.0",
     _read_big_code_bench,
     is_for_evaluation=True,
-    script_of=lambda row: text(row, "test"),
+    script_of=lambda row: row.text("test"),
     has_scripts_only=True,
 )
 BIG_CODE_BENCH_INSTRUCT = dataclasses.replace(

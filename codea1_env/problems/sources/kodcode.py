@@ -19,44 +19,27 @@ from collections import Counter
 from collections.abc import Mapping
 
 from codea1_env.problems.check_functions import extract
-from codea1_env.problems.sources.draft import (
-    Draft,
-    Row,
-    RowError,
-    Source,
-    functions_of,
-    imports_of,
-    require_function,
-    said,
-    shown,
-    spelt,
-    starter_of,
-    text,
-    texts_of,
-    tree_of,
-)
+from codea1_env.problems.sources.draft import Draft, ParsedProgram, RowError, RowFields, Source, shown, spelt
 from codea1_env.problems.sources.evalplus import entry_point_of
 from codea1_env.reading.parsing import parse, parses, unindented
 
 
-def _read_row(row: Row, source: Source) -> Draft:
-    solution, test = text(row, "solution"), text(row, "test", "test_code")
-    module = tree_of(solution, "the solution")
-    entry_point = _entry_point(row, module, test)
+def _read_row(row: RowFields, source: Source) -> Draft:
+    program, test = ParsedProgram(row.text("solution")), row.text("test", "test_code")
+    entry_point = _entry_point(row, program, test)
     return source.draft(
-        module,
+        program,
         golden=extract(test, entry_point),
-        problem_id=text(row, "question_id", "conversation_id"),
-        question=text(row, "question"),
+        problem_id=row.text("question_id", "conversation_id"),
+        question=row.text("question"),
         entry_point=entry_point,
-        reference_solution=solution,
-        difficulty=said(row, "gpt_difficulty"),
+        difficulty=row.said("gpt_difficulty"),
     )
 
 
-def _entry_point(row: Row, module: ast.Module, test: str) -> str:
+def _entry_point(row: RowFields, program: ParsedProgram, test: str) -> str:
     """The function that the row names; else the one that the test imports, or calls most often."""
-    functions = functions_of(module)
+    functions = program.functions
     nodes = list(ast.walk(parse(test))) if parses(test) else []
     named = [*_named(row.get("test_info")), *_named(row.get("test_entry_point"))]
     imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "solution"]
@@ -92,8 +75,8 @@ def _named(value: object) -> list[str]:
     return [name.strip() for name in names if isinstance(name, str)]
 
 
-def _script_of(row: Row) -> str:
-    return text(row, "test", "test_code")
+def _script_of(row: RowFields) -> str:
+    return row.text("test", "test_code")
 
 
 KODCODE = Source("kodcode-v1", "KodCode/KodCode-V1", "train", "CC-BY-NC-4.0", _read_row, script_of=_script_of)
@@ -103,33 +86,31 @@ _TRAINING = "kodcode_light"
 """What `data_source` says of training questions; the rows of the validation file are named after their benchmark."""
 
 
-def _read_released(row: Row, source: Source) -> Draft:
+def _read_released(row: RowFields, source: Source) -> Draft:
     kind = row.get("data_source", _TRAINING)
     if kind != _TRAINING:
         raise RowError(f"data_source must be {_TRAINING}, got {shown(kind)!r}: its benchmark has a reader of its own")
-    about = spelt(row.get("extra_info"))
-    if not isinstance(about, Mapping):
-        raise RowError(f"extra_info must be a record with question_id, got {shown(about)!r}")
-    code, scripts = text(row, "GT_code"), texts_of(row, "GT_test")
-    module = tree_of(code, "GT_code")
-    entry_point = said(about, "function_name") or entry_point_of(module, scripts)
-    require_function(module, entry_point, "GT_code")
-    imports = dict.fromkeys([*said(about, "imports").splitlines(), *imports_of(module).splitlines()])
+    info = spelt(row.get("extra_info"))
+    if not isinstance(info, Mapping):
+        raise RowError(f"extra_info must be a record with question_id, got {shown(info)!r}")
+    about, program, scripts = RowFields(info), ParsedProgram(row.text("GT_code"), "GT_code"), row.texts("GT_test")
+    entry_point = about.said("function_name") or entry_point_of(program, scripts)
+    program.require(entry_point)
+    imports = dict.fromkeys([*about.said("imports").splitlines(), *program.imports.splitlines()])
     return source.draft(
-        module,
+        program,
         golden=extract(_released_script_of(row), entry_point),
-        problem_id=text(about, "question_id"),
-        question=text(row, "clean_description"),
+        problem_id=about.text("question_id"),
+        question=row.text("clean_description"),
         entry_point=entry_point,
-        reference_solution=code,
-        starter_code=starter_of(module, entry_point),
+        starter_code=program.starter(entry_point),
         imports="\n".join(line for line in imports if line),
         difficulty="hard",
     )
 
 
-def _released_script_of(row: Row) -> str:
-    return "\n".join(map(unindented, texts_of(row, "GT_test")))
+def _released_script_of(row: RowFields) -> str:
+    return "\n".join(map(unindented, row.texts("GT_test")))
 
 
 CODE_A1 = Source("codea1", "ZJU-REAL/Code-A1", "", "CC-BY-NC-4.0", _read_released, script_of=_released_script_of)

@@ -13,17 +13,7 @@ import re
 
 from codea1_env.problems.check_functions import extract
 from codea1_env.problems.kinds import METHOD, NODES
-from codea1_env.problems.sources.draft import (
-    CUSTOMARY_IMPORTS,
-    Draft,
-    Row,
-    RowError,
-    Source,
-    imports_of,
-    said,
-    text,
-    tree_of,
-)
+from codea1_env.problems.sources.draft import CUSTOMARY_IMPORTS, Draft, ParsedProgram, RowError, RowFields, Source
 
 _ANY_ORDER = re.compile(
     r"\breturn (?:the|all|them|it|any)(?: [\w/-]+){0,7} in any order\b|\b(?:may|can) be returned in any order\b", re.I
@@ -33,27 +23,25 @@ _INSIDE = ("find-the-difference-of-two-arrays", "find-critical-and-pseudo-critic
 _ASKED = re.compile(r"\s*Please complete the following python code precisely:\s*```python\n(.*?)\n?```\s*", re.DOTALL)
 
 
-def _read_row(row: Row, source: Source) -> Draft:
-    entry_point = text(row, "entry_point")
+def _read_row(row: RowFields, source: Source) -> Draft:
+    entry_point = row.text("entry_point")
     match = METHOD.fullmatch(entry_point)
     if match is None:
         raise RowError(f"the entry point must be Class().method, got {entry_point[:100]!r}")
-    reference, query = text(row, "completion"), text(row, "query")
-    module = tree_of(reference, "the solution")
+    program, query = ParsedProgram(row.text("completion")), row.text("query")
     asked = _ASKED.search(query)
-    classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", reference + query)]
+    classes = [code for name, code in NODES.items() if re.search(rf"\b{name}\b", program.source + query)]
     meta = row.get("meta")
     return source.draft(
-        module,
-        golden=extract(text(row, "test"), entry_point, _PlainNodes()),
-        problem_id=f"LeetCode/{text(row, 'task_id')}",
+        program,
+        golden=extract(row.text("test"), entry_point, _PlainNodes()),
+        problem_id=f"LeetCode/{row.text('task_id')}",
         question=_ASKED.sub("", query).strip(),
         entry_point=entry_point,
         kind="method",
-        reference_solution=reference,
         starter_code=asked[1] if asked else "",
-        imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, imports_of(module), *classes])),
-        difficulty=said(meta if isinstance(meta, dict) else row, "difficulty").lower(),
+        imports="\n".join(filter(None, [CUSTOMARY_IMPORTS, program.imports, *classes])),
+        difficulty=RowFields(meta if isinstance(meta, dict) else row).said("difficulty").lower(),
         checker="unordered" if _ANY_ORDER.search(query) and row["task_id"] not in _INSIDE else "",
         time_limit_s=2.0,
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from codea1_env.problems.check_functions import Extracted, LeftOut
 from codea1_env.problems.kinds import method_in
-from codea1_env.problems.sources.draft import MAX_TEXT, RowError, json_value, shown, tree_of
+from codea1_env.problems.sources.draft import MAX_TEXT, ParsedProgram, RowError, json_value, shown
 from codea1_env.reading.literals import NotLiteral, value_source
 from codea1_env.reading.parsing import source_of
 from codea1_env.reading.test_case import TestCase
@@ -165,15 +165,16 @@ def text_tests(entry_point: str, inputs: Sequence[object], outputs: Sequence[obj
     return written_pairs(written, inputs, outputs)
 
 
-def method_as_function(source: str, name: str) -> str:
+def method_as_function(program: ParsedProgram, name: str) -> str:
     """The solution with a function `name` at the top level, where it is a method of a class there. Raises RowError."""
-    module = tree_of(source, "the solution")
-    if any(isinstance(node, ast.FunctionDef) and node.name == name for node in module.body):
-        return source
-    for node in module.body:
+    if name in program.functions:
+        return program.source
+    for node in program.module.body:
         methods = [each for each in getattr(node, "body", []) if isinstance(each, ast.FunctionDef)]
         if isinstance(node, ast.ClassDef) and any(each.name == name for each in methods):
-            return f"{source.rstrip()}\n\n\ndef {name}(*arguments):\n    return {node.name}().{name}(*arguments)\n"
+            return (
+                f"{program.source.rstrip()}\n\n\ndef {name}(*arguments):\n    return {node.name}().{name}(*arguments)\n"
+            )
     raise RowError(f"the solution must define {name}, got none of that name")
 
 

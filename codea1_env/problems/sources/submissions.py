@@ -18,17 +18,7 @@ from pathlib import Path
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.check_functions import Extracted, LeftOut
-from codea1_env.problems.sources.draft import (
-    MAX_TEXT,
-    Draft,
-    Row,
-    RowError,
-    Source,
-    functions_of,
-    starter_of,
-    text,
-    tree_of,
-)
+from codea1_env.problems.sources.draft import MAX_TEXT, Draft, ParsedProgram, Row, RowError, RowFields, Source
 from codea1_env.problems.sources.pairs import PROGRAM, test_of
 from codea1_env.reading.parsing import Unparsable, parse, parses, source_of
 from codea1_env.reading.test_case import TestCase
@@ -87,8 +77,8 @@ def _texts(paths: list[Path]) -> list[str]:
     return [path.read_text("utf-8", "surrogateescape") for path in paths if path.is_file()]
 
 
-def _read_condefects(row: Row, source: Source) -> Draft:
-    name = text(row, "name")
+def _read_condefects(row: RowFields, source: Source) -> Draft:
+    name = row.text("name")
     left_out: list[LeftOut] = []
     cases: list[TestCase] = []
     for given, expected in sorted(zip(row["inputs"], row["outputs"], strict=False), key=lambda pair: len(pair[0])):
@@ -100,9 +90,8 @@ def _read_condefects(row: Row, source: Source) -> Draft:
             left_out.append(LeftOut(given[:100], f"more than {MOST_TESTS} tests"))
     if not row["right"]:
         raise RowError(f"a task must have a correctVersion.py, got none in {name}")
-    reference = row["right"][0]
     return source.draft(
-        tree_of(reference, "the right program"),
+        ParsedProgram(row["right"][0], "the right program"),
         golden=Extracted(cases[:_GOLDEN], left_out=left_out),
         hidden=Extracted(cases[_GOLDEN:]),
         imports="",
@@ -110,15 +99,13 @@ def _read_condefects(row: Row, source: Source) -> Draft:
         question=row["question"] or f"Write a program for the task {name} of AtCoder.",
         entry_point=PROGRAM,
         kind="program",
-        reference_solution=reference,
         mutants=_mutants(row),
         time_limit_s=4.0,
     )
 
 
-def _read_refactory(row: Row, source: Source) -> Draft:
-    reference = row["right"][0]
-    module = tree_of(reference, "the reference")
+def _read_refactory(row: RowFields, source: Source) -> Draft:
+    program = ParsedProgram(row["right"][0], "the reference")
     left_out: list[LeftOut] = []
     cases, called = [], []
     for given, expected in zip(row["inputs"], row["outputs"], strict=True):
@@ -128,21 +115,19 @@ def _read_refactory(row: Row, source: Source) -> Draft:
             continue
         called.append(call.func)
         cases.append(TestCase(source_of(call), _printed(expected.strip())))
-    names = [node.id for node in called if isinstance(node, ast.Name) and node.id in functions_of(module)]
+    names = [node.id for node in called if isinstance(node, ast.Name) and node.id in program.functions]
     if not names:
-        raise RowError(f"the inputs must call a function of the reference, got {', '.join(functions_of(module))}")
+        raise RowError(f"the inputs must call a function of the reference, got {', '.join(program.functions)}")
     entry_point = max(dict.fromkeys(names), key=names.count)
-    arguments = source_of(functions_of(module)[entry_point].args)
     return source.draft(
-        module,
+        program,
         golden=Extracted(cases[:_GOLDEN], left_out=left_out),
         hidden=Extracted(cases[_GOLDEN:]),
-        problem_id=f"Refactory/{text(row, 'name')}",
-        question=row["question"] or f"Write {entry_point}({arguments}).",
+        problem_id=f"Refactory/{row.text('name')}",
+        question=row["question"] or f"Write {entry_point}({program.arguments(entry_point)}).",
         entry_point=entry_point,
-        reference_solution=reference,
         mutants=_mutants(row),
-        starter_code=starter_of(module, entry_point),
+        starter_code=program.starter(entry_point),
         imports=row["imports"],
     )
 
@@ -178,7 +163,7 @@ def _printed(value: str) -> str:
     return source_of(_NonFinite().visit(module)) if _NON_FINITE.search(value) else value
 
 
-def _mutants(row: Row) -> tuple[str, ...]:
+def _mutants(row: RowFields) -> tuple[str, ...]:
     """Different wrong programs that parse, spread evenly over all of them where there are too many."""
     programs = [program for program in dict.fromkeys(row["wrong"]) if parses(program)]
     step = max(1, -(-len(programs) // MOST_MUTANTS))

@@ -20,9 +20,9 @@ ABSOLUTE = Problem(
 )
 
 
-def measured(sandbox: LocalSandbox, *suites: str, k: int = 3) -> tuple[SuiteResult, ...]:
-    (found,) = SuiteMeter(sandbox, suite_size=k).measure([(ABSOLUTE, suites)])
-    return found.suites
+def measured(sandbox: LocalSandbox, *suites: str, k: int = 3) -> list[SuiteResult]:
+    ((found, _),) = SuiteMeter(sandbox, suite_size=k).measure([(ABSOLUTE, suites)])
+    return found
 
 
 @pytest.mark.parametrize(
@@ -65,21 +65,22 @@ def test_a_suite_that_is_read_wide_is_worth_what_can_be_counted_by_hand(
     sandbox: LocalSandbox, suite: str, tests: int, correct: int, killed: int
 ) -> None:
     meter = SuiteMeter(sandbox, suite_size=3, fidelity="wide")
-    ((found,),) = [each.suites for each in meter.measure([(ABSOLUTE, [suite])])]
+    (([found], _),) = meter.measure([(ABSOLUTE, [suite])])
     assert (found.tests, found.correct, found.killed) == (tests, correct, killed)
 
 
 def test_suites_and_problems_do_not_disturb_each_other(sandbox: LocalSandbox) -> None:
     suites = ("assert f(3) == 3", "assert f(3) == 4", "assert f(-1) == 1")
     together = measured(sandbox, *suites)
-    assert together == tuple(measured(sandbox, suite)[0] for suite in suites)
+    assert together == [measured(sandbox, suite)[0] for suite in suites]
     other = bundled_problems()[0]
     golden = "\n".join(str(case) for case in other.golden_tests)
     meter = SuiteMeter(sandbox, suite_size=3)
     both = meter.measure([(other, (golden,)), (ABSOLUTE, suites), (ABSOLUTE, ())])
-    assert [each.suites for each in both[1:]] == [together, ()]
-    assert both[0].suites[0].is_valid
-    assert both[0].suites[0].killed > 0
+    assert [found for found, _ in both[1:]] == [together, []]
+    ([first], _) = both[0]
+    assert first.is_valid
+    assert first.killed > 0
 
 
 def test_what_cannot_be_measured_is_an_error_and_no_measure(sandbox: LocalSandbox) -> None:
@@ -97,9 +98,9 @@ def test_a_test_that_takes_long_kills_no_mutant_by_that(sandbox: LocalSandbox) -
     """f(6000000) takes the reference longer than a mutant has otherwise."""
     source = "def f(x):\n    for y in range(x):\n        pass\n    unused = 1\n    return 0"
     problem = Problem("slow", "q", "f", reference_solution=source, golden_tests=(TestCase("f(1)", "0"),))
-    (found,) = SuiteMeter(sandbox, suite_size=1).measure([(problem, ("assert f(6000000) == 0", "assert f(1) == 0"))])
-    slow, quick = found.suites
+    suites = ("assert f(6000000) == 0", "assert f(1) == 0")
+    (([slow, quick], matrix),) = SuiteMeter(sandbox, suite_size=1).measure([(problem, suites)])
     assert slow.is_valid
-    assert slow.killed == quick.killed == len(found.matrix.mutants)
-    equivalent = {mutant.change for mutant in found.matrix.equivalent}
+    assert slow.killed == quick.killed == len(matrix.mutants)
+    equivalent = {mutant.change for mutant in matrix.equivalent}
     assert {"1 to 2", "1 to 0", "for to for in ()"} <= equivalent

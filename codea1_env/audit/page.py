@@ -23,11 +23,9 @@ def as_text(result: Result) -> str:
     """For a terminal."""
     lines = [printable(result.grader), f"{'class':22} {'forged':>8}  which"]
     for label in result.labels:
-        tally = result.tally(label)
-        names = ", ".join(key.partition(" / ")[2] for key in tally.forged)
-        lines.append(
-            f"{label:22} {f'{len(tally.forged)} of {tally.played}' if tally.played else '-':>8}  {names}".rstrip()
-        )
+        graded, forged = result.tally(label)
+        names = ", ".join(key.partition(" / ")[2] for key in forged)
+        lines.append(f"{label:22} {f'{len(forged)} of {graded}' if graded else '-':>8}  {names}".rstrip())
     lines.append("")
     for what, keys in _lists(result):
         lines.append(f"{what}: {', '.join(keys) if keys else 'none'}")
@@ -74,13 +72,13 @@ HEADS = (
 
 def _class_row(result: Result) -> list[str]:
     tallies = [result.tally(label) for label in (*CLASSES, SUITES)]
-    return [result.grader, *(f"{len(each.forged)}/{each.played}" if each.played else "-" for each in tallies)]
+    return [result.grader, *(f"{len(forged)}/{graded}" if graded else "-" for graded, forged in tallies)]
 
 
 def _row(result: Result) -> list[str]:
     cells = [result.grader]
     for part in PARTS:
-        played = sum(result.tally(label, part).played for label in (*CLASSES, SUITES))
+        played = sum(result.tally(label, part)[0] for label in (*CLASSES, SUITES))
         forged = sum(each.forged for each in result.played if each.part == part)
         cells.append(f"{forged}/{played}" if played else "-")
     right = sum(each.kind == "right" for each in result.played)

@@ -44,16 +44,6 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Programs of one class."""
-
-    played: int
-    """Without those that the grader does not grade."""
-    forged: tuple[str, ...]
-    """The keys of those that were counted as right."""
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
     """One audit."""
 
@@ -67,15 +57,13 @@ class Result:
     seconds_per_verdict: float = field(compare=False)
     """The median over the honest controls, one at a time, the way to the grader included."""
 
-    def tally(self, label: str, part: str | None = None) -> Tally:
-        """Of the attacks of a class, in one part or in all of them."""
-        attacks = [
-            each
-            for each in self.played
-            if each.kind == "attack" and each.label == label and part in (None, each.part) and each.answer != "skipped"
-        ]
-        forged = tuple(each.key for each in attacks if (each.forged if label == _STATE else each.answer == "passed"))
-        return Tally(len(attacks), forged)
+    def tally(self, label: str, part: str | None = None) -> tuple[int, list[str]]:
+        """Of the attacks of a class, in one part or in all of them: how many the grader graded, and the keys of those
+        that it counted as right."""
+        attacks = [each for each in self.played if (each.kind, each.label) == ("attack", label)]
+        graded = [each for each in attacks if part in (None, each.part) and each.answer != "skipped"]
+        forged = [each.key for each in graded if (each.forged if label == _STATE else each.answer == "passed")]
+        return len(graded), forged
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -122,21 +110,15 @@ class Result:
 
     def as_data(self) -> dict[str, Any]:
         """As JSON has it."""
+        parts = [part for part in PARTS if part in self.digests]
+        tallies = {part: {label: self.tally(label, part) for label in self.labels} for part in parts}
         return {
             "kind": "audit",
             "grader": self.grader,
             "digests": dict(self.digests),
             "whole": self.whole,
-            "forged": {
-                part: {label: list(self.tally(label, part).forged) for label in self.labels}
-                for part in PARTS
-                if part in self.digests
-            },
-            "attacks": {
-                part: {label: self.tally(label, part).played for label in self.labels}
-                for part in PARTS
-                if part in self.digests
-            },
+            "forged": {part: {label: forged for label, (_, forged) in row.items()} for part, row in tallies.items()},
+            "attacks": {part: {label: graded for label, (graded, _) in row.items()} for part, row in tallies.items()},
             "lost": list(self.lost),
             "accepted": list(self.accepted),
             "effects": list(self.reached),

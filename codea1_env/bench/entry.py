@@ -184,7 +184,7 @@ def run_recipe(
         command += ["--model", str(model)] if model else []
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} | os.environ | {"PYTHONPATH": path}
-    log, before = run.with_suffix(".log"), _children()
+    log, before = run.with_suffix(".log"), cpu_s(resource.RUSAGE_CHILDREN)
     with log.open("a", encoding="utf-8") as file:
         process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
         try:
@@ -195,9 +195,10 @@ def run_recipe(
     if status:
         last = (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no output"])[-1]
         raise Codea1Error(f"{recipe.name} must run to its end, got status {status}: {last[-300:]}; see {log}")
-    return _children() - before
+    return cpu_s(resource.RUSAGE_CHILDREN) - before
 
 
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+def cpu_s(whose: int) -> float:
+    """Seconds that this process or its ended children have had. `whose`: of `resource.getrusage`."""
+    used = resource.getrusage(whose)
     return used.ru_utime + used.ru_stime

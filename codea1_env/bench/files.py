@@ -56,6 +56,16 @@ class Cell:
         return found
 
     @property
+    def ends(self) -> dict[str, float]:
+        """The interval, as a file has it."""
+        found = self.interval
+        return {name: round(getattr(found, name), 4) for name in ("mean", "low", "high")}
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.set, self.seat, self.measure
+
+    @property
     def title(self) -> str:
         return f"{self.set}, {self.seat}: {self.measure}"
 
@@ -82,16 +92,10 @@ def digest_of(record: Mapping[str, Any]) -> str:
 
 def write_bench(path: Path, about: Mapping[str, Any], cells: Sequence[Cell]) -> None:
     """Write it whole. Raises OSError."""
-    shown = []
-    for cell in cells:
-        found = cell.interval
-        ends = {"mean": found.mean, "low": found.low, "high": found.high}
-        shown.append(asdict(cell) | {name: round(value, 4) for name, value in ends.items()})
-    record = {"codea1_bench": SCHEMA, **about, "cells": shown}
-    rows = ",\n".join(f" {json.dumps(name)}: {_row(value)}" for name, value in (record | {"digest": ""}).items())
-    plain = json.loads(f"{{\n{rows}\n}}\n")
-    digest = digest_of(plain)
-    write_whole(path, f"{{\n{rows}\n}}\n".replace('"digest": ""', f'"digest": "{digest}"'))
+    record = {"codea1_bench": SCHEMA, **about, "cells": [asdict(cell) | cell.ends for cell in cells]}
+    record["digest"] = digest_of(json.loads(json.dumps(record)))
+    rows = ",\n".join(f" {json.dumps(name)}: {_row(value)}" for name, value in record.items())
+    write_whole(path, f"{{\n{rows}\n}}\n")
 
 
 def _row(value: object) -> str:
@@ -130,9 +134,7 @@ def _cell(each: object, path: Path) -> Cell:
             FormatError)  # fmt: skip
     assert isinstance(each, dict)
     cell = Cell(each["set"], each["seat"], each["measure"], tuple(map(float, each["by_question"])))
-    found = cell.interval
-    for end in ("mean", "low", "high"):
-        must = round(getattr(found, end), 4)
+    for end, must in cell.ends.items():
         require(abs(each[end] - must) < 1e-4, f"{path}: {cell.title}: {end}", f"be that of by_question, {must}",
                 each[end], FormatError)  # fmt: skip
     return cell

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.arena.arena import Arena
-from codea1_env.bench.entry import Entry, prepared, train
+from codea1_env.bench.entry import Entry, cpu_s, prepared, train
 from codea1_env.bench.files import BenchFile, Cell, write_bench
 from codea1_env.bench.track import PUBLIC, Track, track_of
 from codea1_env.configuration.arguments import read_configuration, read_record
@@ -40,7 +40,7 @@ Say = Callable[[str], object]
 
 def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path | None, say: Say) -> None:
     """Train, measure and write `file`; the run's directory is beside it, without the suffix."""
-    began, own = time.monotonic(), _own_cpu()
+    began, own = time.monotonic(), cpu_s(resource.RUSAGE_SELF)
     run = file.with_suffix("")
     is_new = not run.exists()
     preset = _with_model(prepared(entry, track, run), track, model)
@@ -49,7 +49,7 @@ def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path 
         base, weights = weights_hash(model_place), {"coder": model_place, "tester": model_place}
     else:
         say(f"training, with its output in {run.with_suffix('.log')}")
-    cpu_s = train(entry, run, seed=seed, model=model)
+    of_recipe = train(entry, run, seed=seed, model=model)
     if entry.recipe is not None:
         base, weights = str(read_record(run / CONFIG_FILE).get("base", "")), weights_of(run)
         if not weights:
@@ -57,7 +57,7 @@ def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path 
     cells = measured(track, preset, weights, PUBLIC, lambda what: say(f"measured: {what}"))
     used = _spent(run)
     if is_new:  # of all of it
-        used |= {"seconds": time.monotonic() - began, "cpu_s": cpu_s + _own_cpu() - own}
+        used |= {"seconds": time.monotonic() - began, "cpu_s": of_recipe + cpu_s(resource.RUSAGE_SELF) - own}
     about = {
         "name": entry.name,
         "who": entry.who,
@@ -161,11 +161,6 @@ def _without_folders(changes: Mapping[str, Any]) -> dict[str, Any]:
         name: {key: each for key, each in value.items() if key != "path"} if name == "algorithm" else value
         for name, value in changes.items()
     }
-
-
-def _own_cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
 
 
 MEASURES = {"coder": ("hidden", "golden"), "tester": ("valid", "kills", "input_kills", "killed")}

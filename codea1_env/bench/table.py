@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from codea1_env.bench.files import BenchFile, Cell, read_bench
+from codea1_env.bench.files import BenchFile, read_bench
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.extras import extra
@@ -57,7 +57,7 @@ class Column:
 
     def values(self, key: Key) -> np.ndarray | None:
         """(seeds, questions); None where a run has no such cell."""
-        rows = [cell.by_question for file in self.files for cell in file.cells if key_of(cell) == key]
+        rows = [cell.by_question for file in self.files for cell in file.cells if cell.key == key]
         return np.array(rows) if len(rows) == len(self.files) else None
 
 
@@ -71,11 +71,7 @@ class TableSection:
     @property
     def rows(self) -> list[Key]:
         """In the order of the files."""
-        return list(dict.fromkeys(key_of(cell) for each in self.columns for file in each.files for cell in file.cells))
-
-
-def key_of(cell: Cell) -> Key:
-    return cell.set, cell.seat, cell.measure
+        return list(dict.fromkeys(cell.key for each in self.columns for file in each.files for cell in file.cells))
 
 
 def read_folder(folder: Path) -> list[TableSection]:

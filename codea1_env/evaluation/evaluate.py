@@ -467,12 +467,12 @@ class _Tester:
         """`suites`: the fields of every `SuiteResult`; what became of the mutants. Raises SandboxError."""
         return [
             {
-                "suites": [list(dataclasses.astuple(suite)) for suite in measured.suites],
-                "mutants": measured.matrix.made,
-                "equivalent": len(measured.matrix.equivalent),
-                "unloadable": len(measured.matrix.unloadable),
+                "suites": [list(dataclasses.astuple(suite)) for suite in suites],
+                "mutants": matrix.made,
+                "equivalent": len(matrix.equivalent),
+                "unloadable": len(matrix.unloadable),
             }
-            for measured in self._meter.measure([(problem, texts) for problem, texts, _ in answered])
+            for suites, matrix in self._meter.measure([(problem, texts) for problem, texts, _ in answered])
         ]
 
     def report(self, name: str, scores: Sequence[Mapping[str, Any]]) -> _Reported:

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env.checks import require_least
-from codea1_env.evaluation.coverage import Covered, covered
+from codea1_env.evaluation.coverage import covered
 from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix
 from codea1_env.evaluation.metrics import SuiteResult
 from codea1_env.judging.expected_values import BatchOracle
 from codea1_env.judging.judge import Expectation, Judge, Trial
-from codea1_env.judging.validation import read_suites, validate
+from codea1_env.judging.validation import ValidatedTest, read_suites, validate
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import Suite, read_suite
@@ -45,26 +45,16 @@ class _ReadTests:
     calls: tuple[bytes, ...]
     """Calls of all tests that the grammar accepts, whatever they state: what the suite runs."""
 
-
-@dataclass(frozen=True, slots=True)
-class MeasuredSuites:
-    """What one problem's suites came to."""
-
-    suites: tuple[SuiteResult, ...]
-    matrix: KillMatrix
-    """The mutants that the suites were tried on."""
+    @property
+    def is_valid(self) -> bool:
+        return 0 < self.tests == len(self.correct)
 
 
 class SuiteMeter:
     """Measures suites in one sandbox. Remembers kill matrices. Not thread-safe."""
 
     def __init__(
-        self,
-        sandbox: Sandbox,
-        *,
-        suite_size: int = SUITE_SIZE,
-        fidelity: Fidelity = "strict",
-        seed: int = 0,
+        self, sandbox: Sandbox, *, suite_size: int = SUITE_SIZE, fidelity: Fidelity = "strict", seed: int = 0
     ) -> None:
         """`suite_size`: k, tests of a suite that count, >= 1. `fidelity`: `strict` or `wide`. `seed`: draws
         the inputs of mutants."""
@@ -75,8 +65,9 @@ class SuiteMeter:
         self._suite_size = suite_size
         self._fidelity = fidelity
 
-    def measure(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[MeasuredSuites]:
-        """What each problem's suites, a tester's raw responses, came to, in order.
+    def measure(self, answers: Sequence[tuple[Problem, Sequence[str]]]) -> list[tuple[list[SuiteResult], KillMatrix]]:
+        """What each problem's suites, a tester's raw responses, came to, in order, and the mutants that they were tried
+        on.
 
         Raises UnusableReference for a problem whose reference is missing or does not load, SandboxError where the
         sandbox fails: never a measure then.
@@ -88,7 +79,7 @@ class SuiteMeter:
             Trial(tried, mutant.source, suite.correct)
             for tried, suites, matrix in zip(self._hurried(problems, read), read, matrices, strict=True)
             for suite in suites
-            if _is_valid(suite)
+            if suite.is_valid
             for mutant in matrix.mutants
         ]
         results = iter(self._judge.try_programs(trials))
@@ -97,12 +88,16 @@ class SuiteMeter:
         measured = []
         for suites, matrix, known, run in zip(read, matrices, calls, runs, strict=True):
             place = {call: number for number, call in enumerate(known)}
+            lines, branches = (run.program.is_line.count(each) for each in (True, False))
             rows = []
             for suite in suites:
-                verdicts = [next(results).verdicts for _ in matrix.mutants] if _is_valid(suite) else []
+                verdicts = [next(results).verdicts for _ in matrix.mutants] if suite.is_valid else []
                 killed = sum(any(verdict is not Verdict.PASS for verdict in row) for row in verdicts)
-                rows.append(self._result(suite, len(matrix.mutants), killed, run, [place[c] for c in suite.calls]))
-            measured.append(MeasuredSuites(tuple(rows), matrix))
+                correct, mutants = len(suite.correct), len(matrix.mutants)
+                ran, taken = run.passed([place[call] for call in suite.calls])
+                counts = (suite.tests, correct, mutants, killed, lines, ran, branches, taken)
+                rows.append(SuiteResult(self._suite_size, *counts))
+            measured.append((rows, matrix))
         return measured
 
     def _hurried(self, problems: Sequence[Problem], read: Sequence[Sequence[_ReadTests]]) -> list[Problem]:
@@ -135,38 +130,10 @@ class SuiteMeter:
         config = RewardConfig(suite_size=1, correct_outputs=False, fidelity=self._fidelity)
         asked = read_suites(self._judge, alone, config)
         judged = iter(validate(self._judge, asked, config, BatchOracle(self._judge, "reference", ()).answer))
-        reads = []
-        for row in suites:
-            read = []
-            for tests in row:
-                validated = [next(judged)[0] for _ in tests]
-                correct = [one.expectation for one in validated if one.test.status is Status.KEPT]
-                stated = [one.stated for one in validated]
-                read.append(
-                    _ReadTests(
-                        len(tests),
-                        tuple(each for each in correct if each is not None),
-                        tuple(dict.fromkeys(each.arguments for each in stated if each is not None)),
-                    )
-                )
-            reads.append(read)
-        return reads
-
-    def _result(self, suite: _ReadTests, mutants: int, killed: int, run: Covered, calls: Sequence[int]) -> SuiteResult:
-        lines_run, branches_taken = run.passed(calls)
-        lines = sum(run.program.is_line)
-        return SuiteResult(
-            k=self._suite_size,
-            tests=suite.tests,
-            correct=len(suite.correct),
-            mutants=mutants,
-            killed=killed,
-            lines=lines,
-            lines_run=lines_run,
-            branches=len(run.program.is_line) - lines,
-            branches_taken=branches_taken,
-        )
+        return [[_first_tests([next(judged)[0] for _ in tests]) for tests in row] for row in suites]
 
 
-def _is_valid(suite: _ReadTests) -> bool:
-    return 0 < suite.tests == len(suite.correct)
+def _first_tests(validated: Sequence[ValidatedTest]) -> _ReadTests:
+    right = [one.expectation for one in validated if one.test.status is Status.KEPT]
+    calls = dict.fromkeys(one.stated.arguments for one in validated if one.stated is not None)
+    return _ReadTests(len(validated), tuple(each for each in right if each is not None), tuple(calls))

@@ -176,8 +176,7 @@ def _latest(runs: Sequence[RunRead]) -> str:
 def _fullest(runs: Sequence[RunRead]) -> str:
     tables = ""
     for run in runs:
-        rows = [(shelf.problem_id, shelf.tests, shown(shelf.weight)) for shelf in run.book[:FULLEST]]
-        if rows:
+        if rows := [(problem_id, tests, shown(weight)) for problem_id, tests, weight in run.book[:FULLEST]]:
             caption = f"{run.shown}: fullest of the {len(run.book)} questions in the book at the end"
             tables += table(caption, ["question", "tests", "failures minus passes"], rows)
     return tables

@@ -15,6 +15,7 @@ from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.judging.version import ANY, FIRST, require_comparable
 from codea1_env.mistake_book.parts import place_in, read_book
 from codea1_env.training.run.results import ResultRow
+from codea1_env.yaml_files import read_yaml
 
 CONFIG, METRICS, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "summary.json", "failure.txt"
 KINDS = ("round", "seat", "evaluation")
@@ -36,16 +37,6 @@ class MetricsLine:
 
 
 @dataclass(frozen=True, slots=True)
-class BookShelf:
-    """One question of the Mistake Book."""
-
-    problem_id: str
-    tests: int
-    weight: float
-    """Sum of the frequencies."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunRead:
     """What a directory holds of a run."""
 
@@ -61,8 +52,8 @@ class RunRead:
     final: tuple[ResultRow, ...]
     seconds: Mapping[str, float]
     """What the parts of the run took, of summary.json."""
-    book: tuple[BookShelf, ...]
-    """Of the end of the run, fullest first."""
+    book: tuple[tuple[str, int, float], ...]
+    """Of the end of the run, fullest first: question, tests, sum of their frequencies."""
     failure: str
     notes: tuple[str, ...]
     """What is missing or damaged, one sentence each."""
@@ -89,8 +80,7 @@ class RunRead:
     @property
     def family(self) -> str:
         """Of the problems, for `judging/version.py`."""
-        problems = self.preset.get("problems")
-        family = problems.get("family", ANY) if isinstance(problems, Mapping) else ANY
+        family = _section(self.preset, "problems").get("family", ANY)
         return family if isinstance(family, str) else ANY
 
     @property
@@ -108,11 +98,7 @@ class RunRead:
     @property
     def status(self) -> str:
         """In words."""
-        if self.final:
-            return "finished"
-        if self.failure:
-            return "failed"
-        return "not finished: it goes on, or was stopped"
+        return "finished" if self.final else "failed" if self.failure else "not finished: it goes on, or was stopped"
 
     def points(self, kind: str, seat: str, name: str) -> list[tuple[int, float]]:
         """(rounds done, value) of a metric, in the order of rounds."""
@@ -155,17 +141,14 @@ def read_run(directory: Path, name: str, given: str = "") -> RunRead:
     if not records and not notes:
         notes.append("no round has been logged yet")
     summary = _json_object(directory / SUMMARY, notes)
-    final = tuple(_final_rows(summary.get("rows"), notes))
-    cost = summary.get("cost")
-    seconds = cost.get("seconds") if isinstance(cost, Mapping) else {}
     return RunRead(
         name,
         directory,
         given,
         config,
         records,
-        final,
-        _numbers(seconds if isinstance(seconds, Mapping) else {}),
+        tuple(_final_rows(summary.get("rows"), notes)),
+        _numbers(_section(_section(summary, "cost"), "seconds")),
         _book(place_in(directory), notes),
         _text(directory / FAILURE)[:MAX_FAILURE],
         tuple(notes),
@@ -186,8 +169,6 @@ def _text(file: Path) -> str:
 
 
 def _config(file: Path, notes: list[str]) -> Mapping[str, Any]:
-    from codea1_env.yaml_files import read_yaml
-
     if not file.exists():
         notes.append(f"{file.name} is missing: nothing is known of the configuration")
         return {}
@@ -273,7 +254,7 @@ def _final_rows(rows: Any, notes: list[str]) -> Iterator[ResultRow]:
             notes.append(f"{SUMMARY}: a row must have a name, {', '.join(fields)}; one is left out")
 
 
-def _book(file: Path, notes: list[str]) -> tuple[BookShelf, ...]:
+def _book(file: Path, notes: list[str]) -> tuple[tuple[str, int, float], ...]:
     if not file.exists():
         return ()
     try:
@@ -281,8 +262,6 @@ def _book(file: Path, notes: list[str]) -> tuple[BookShelf, ...]:
     except (BookFormatError, OSError) as error:
         notes.append(f"{file.name} cannot be read: {error}")
         return ()
-    shelves = [
-        BookShelf(problem_id, len(shelf.frequencies), sum(shelf.frequencies.values()))
-        for problem_id, shelf in saved.shelves.items()
-    ]
-    return tuple(sorted(shelves, key=lambda shelf: (-shelf.tests, -shelf.weight)))
+    failures = {problem_id: shelf.frequencies.values() for problem_id, shelf in saved.shelves.items()}
+    shelves = [(problem_id, len(each), sum(each)) for problem_id, each in failures.items()]
+    return tuple(sorted(shelves, key=lambda shelf: (-shelf[1], -shelf[2])))

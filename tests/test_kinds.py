@@ -627,7 +627,7 @@ def test_a_method_and_a_sequence_raise_as_functions_do(sandbox: LocalSandbox) ->
 
 @pytest.mark.parametrize("raises", [("Value Error",), ("E", "E(message)"), ["E"], (1,), ("E()",)])
 def test_exceptions_that_are_answers_are_names(raises: Any) -> None:
-    with pytest.raises(ProblemFormatError, match="raises must be a tuple of different names"):
+    with pytest.raises(ProblemFormatError, match="raises must be a tuple of"):
         dataclasses.replace(ROOTS, raises=raises)
     assert Problem.from_json(ROOTS.to_json()) == ROOTS
     with pytest.raises(ProblemFormatError, match="raises must be"):

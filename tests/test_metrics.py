@@ -10,7 +10,6 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.metrics import (
     MEASURES,
     SuiteResult,
-    avg_at_k,
     bootstrap_interval,
     mean_interval,
     pass_at_k,
@@ -49,9 +48,6 @@ def test_pass_at_k_refuses_what_makes_no_sense(arguments: tuple[int, int, int]) 
 
 
 def test_avg_at_k_is_a_mean_over_samples_and_problems() -> None:
-    assert avg_at_k([True, False, False, True]) == 0.5
-    with pytest.raises(ConfigurationError, match="at least one sample"):
-        avg_at_k([])
     # Problems: 2 of 4, 4 of 4. pass@2: 1 - C(2, 2) / C(4, 2) = 5 / 6, and 1.
     found = program_measures([[True, True, False, False], [True] * 4], 4, ks=(1, 2))
     assert {name: interval.mean for name, interval in found.items() if interval} == {

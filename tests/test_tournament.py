@@ -126,7 +126,7 @@ def test_somebody_is_told_how_many_answers_there_are(sandbox: LocalSandbox, monk
         {"c": Says(FINDS)},
         BUNDLED,
         samples=3,
-        on_answers=lambda seat, count, *, total: told.append((seat, count, total)),
+        on_answers=lambda seat, count, total: told.append((seat, count, total)),
     )
     assert told[:4] == [("coders", 12, 36), ("coders", 6, 36)] * 2
     assert told[4:] == [("testers", 4, 18)] * 4 + [("testers", 2, 18)]

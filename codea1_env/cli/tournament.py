@@ -185,7 +185,7 @@ def _played(
             samples=options.samples,
             sampling=sampling,
             seed=options.seed,
-            on_answers=lambda seat, count, *, total: done(f"answers of {seat}", count, total),
+            on_answers=lambda seat, count, total: done(f"answers of {seat}", count, total),
             journal=journal,
             on_games=begun if options.record else None,
         )

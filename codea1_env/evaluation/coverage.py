@@ -29,7 +29,7 @@ from codea1_env.judging.schedule import limits_of, with_imports
 from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse
-from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, OutcomeKind, Sandbox
+from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, OutcomeKind, Sandbox
 from codea1_env.sandbox.worlds import with_calls, world_of
 
 _NOTES, _ENTRY = "_codea1_notes", "_codea1_measured"
@@ -97,17 +97,13 @@ def covered(sandbox: Sandbox, asked: Sequence[tuple[Problem, Sequence[bytes]]]) 
     results = iter(sandbox.run(jobs) if jobs else [])
     coverage = []
     for (problem, calls), program in zip(asked, programs, strict=True):
-        notes: list[frozenset[int]] = []
-        while len(notes) < len(calls):
-            result = next(results)
-            if not result.loaded:
-                raise UnusableReference(
-                    f"the reference_solution of problem {problem.problem_id!r} must load, got one that does not"
-                )
-            for outcome in result.outcomes:
-                is_value = outcome.kind is OutcomeKind.VALUE
-                notes.append(frozenset(json.loads(outcome.value)) if is_value else frozenset())
-        coverage.append(Covered(program, tuple(notes)))
+        result = next(results) if calls else JobResult()
+        if not result.loaded:
+            raise UnusableReference(
+                f"the reference_solution of problem {problem.problem_id!r} must load, got one that does not"
+            )
+        values = [each.value if each.kind is OutcomeKind.VALUE else b"[]" for each in result.outcomes]
+        coverage.append(Covered(program, tuple(frozenset(json.loads(value)) for value in values)))
     return coverage
 
 

@@ -36,7 +36,6 @@ import numpy as np
 import numpy.typing as npt
 
 from codea1_env.checks import require, require_least
-from codea1_env.errors import ConfigurationError
 
 RESAMPLES = 2_000
 """Draws of the problems that an interval comes from."""
@@ -112,13 +111,6 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
     return 1.0 - math.comb(samples - correct, k) / math.comb(samples, k)
 
 
-def avg_at_k(passed: Sequence[bool]) -> float:
-    """Share of one problem's k samples that are correct (Code-A1's avg@32). Raises ConfigurationError without any."""
-    if not passed:
-        raise ConfigurationError("avg@k must have at least one sample, got none")
-    return sum(passed) / len(passed)
-
-
 def bootstrap_interval(statistic: Callable[[Places], Floats], problems: int, seed: int = 0) -> Interval | None:
     """95 % percentile interval of a statistic over problems that are drawn anew, RESAMPLES times.
 
@@ -169,12 +161,12 @@ def suite_measures(problems: Sequence[Sequence[SuiteResult]], seed: int = 0) -> 
 def program_measures(
     problems: Sequence[Sequence[bool]], samples: int, ks: Sequence[int], seed: int = 0
 ) -> dict[str, Interval | None]:
-    """avg@n and pass@k for each k of `ks`, means over problems; None without problems. `problems`: which of each one's
-    n = `samples` programs are correct.
+    """avg@n, the share of correct samples (Code-A1's avg@32), and pass@k for each k of `ks`, means over problems; None
+    without problems. `problems`: which of each one's n = `samples` programs are correct.
 
     Raises ConfigurationError where a problem has fewer samples than a k.
     """
-    measures = {f"avg@{samples}": mean_interval([avg_at_k(passed) for passed in problems], seed)}
+    measures = {f"avg@{samples}": mean_interval([sum(passed) / len(passed) for passed in problems], seed)}
     for k in ks:
         measures[f"pass@{k}"] = mean_interval([pass_at_k(len(passed), sum(passed), k) for passed in problems], seed)
     return measures

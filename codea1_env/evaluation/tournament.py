@@ -31,7 +31,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -159,12 +159,8 @@ def _place(seat: str, name: str, request: Request) -> tuple[str, str, str, str]:
     return seat, name, request.problem.problem_id, digest
 
 
-class OnAnswers(Protocol):
-    """Told that `count` more of the `total` answers of a seat, `coders` or `testers`, are there."""
-
-    def __call__(self, seat: str, count: int, *, total: int) -> None: ...
-
-
+OnAnswers = Callable[[str, int, int], object]
+"""Told of a seat, `coders` or `testers`, how many more of how many answers are there."""
 _ASKED_AT_ONCE = 16
 """Requests that a player gets at a time: many enough to be answered side by side, few enough to lose and to say how far
 it is."""
@@ -243,7 +239,7 @@ def play_tournament(
         require_players({f"{seat} {name!r}": player for name, player in players.items()})
     if len({problem.problem_id for problem in problems}) < len(problems):
         raise ConfigurationError("problems must have different ids, got one twice")
-    asking = _AskedPlayers(samples, sampling, seed, journal, on_answers or (lambda seat, count, *, total: None))
+    asking = _AskedPlayers(samples, sampling, seed, journal, on_answers or (lambda seat, count, total: None))
     codes = asking.texts("coder", coders, [CoderRequest(problem) for problem in problems])
     attacked = {
         (problem.problem_id, code): TesterRequest(problem, read_program(code, problem.entry_point).source)
@@ -298,7 +294,7 @@ class _AskedPlayers:
                     journal.append_answers(seat, name, asked, texts)
                 for place, group in zip(places, texts, strict=True):
                     known[name][place] = group
-                self.told(f"{seat}s", len(places) * n, total=total)
+                self.told(f"{seat}s", len(places) * n, total)
         return {name: [group for group in row if group is not None] for name, row in known.items()}
 
 

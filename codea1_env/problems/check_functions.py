@@ -99,12 +99,11 @@ class _Reader(WideReader):
 
     def read(self, code: str) -> None:
         """Take everything that can be read of the script. Helpers are not looked at: who calls them is."""
+        failure = ""
         try:
             self._parsed = parse(code, MAX_SCRIPT)
         except Unparsable as error:
             failure = str(error)
-        else:
-            failure = ""
         try:
             if not failure:
                 self._module(self._parsed, code)

@@ -344,20 +344,16 @@ def _signatures(problem: Problem) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _shapes(entry_point: str, signatures: tuple[str, ...]) -> Mapping[str, Any]:
-    match = METHOD.fullmatch(entry_point)
-    assert match is not None  # the problem has seen to it
-    return next(filter(None, (node_shapes(source, match["name"]) for source in signatures)), {})
+    name = entry_point.rpartition(".")[2]
+    return next(filter(None, (node_shapes(source, name) for source in signatures)), {})
 
 
 @functools.lru_cache(maxsize=4096)
 def _epilogue(kind: Kind, entry_point: str, signatures: tuple[str, ...]) -> str:
     known = {"entry": _ENTRY, "name": entry_point, "owner": entry_point, "most": MOST_LISTED}
     if kind == "method":
-        match = METHOD.fullmatch(entry_point)
-        assert match is not None  # the problem has seen to it
-        known |= match.groupdict()
-        shapes = dict(_shapes(entry_point, signatures))
-        if shapes:
+        known["owner"], _, known["name"] = entry_point.partition("().")
+        if shapes := dict(_shapes(entry_point, signatures)):
             result = shapes.pop("return", None)
             return (_OWNED + _NODES).format(**known, shapes=shapes, result=result)
         return (_OWNED + _METHOD).format(**known)

@@ -32,6 +32,7 @@ _TEXTS = (
     "problem_id", "question", "entry_point", "starter_code", "imports", "source", "difficulty", "license",
     "test_script",
 )  # fmt: skip
+_CASES, _STRINGS = ("golden_tests", "hidden_tests"), ("mutants", "packages", "raises")
 _LATER_FIELDS = (
     "time_limit", "suite_size", "tolerance", "compare", "packages", "kind", "checker", "raises", "test_script",
 )  # fmt: skip
@@ -112,28 +113,22 @@ class Problem:
         _require(
             reference is None or isinstance(reference, str), "reference_solution", "be a string or null", reference
         )
-        for name in ("golden_tests", "hidden_tests"):
-            cases = getattr(self, name)
-            is_cases = isinstance(cases, tuple) and all(isinstance(case, TestCase) for case in cases)
-            _require(is_cases, name, "be a tuple of TestCase", cases)
-        is_sources = isinstance(self.mutants, tuple) and all(isinstance(m, str) for m in self.mutants)
-        _require(is_sources, "mutants", "be a tuple of strings", self.mutants)
+        for name in (*_CASES, *_STRINGS):
+            kind, shown = (TestCase, "TestCase") if name in _CASES else (str, "strings")
+            value = getattr(self, name)
+            is_tuple = isinstance(value, tuple) and all(isinstance(each, kind) for each in value)
+            _require(is_tuple, name, f"be a tuple of {shown}", value)
         _require(self.language in LANGUAGES, "language", f"be one of {LANGUAGES}", self.language)
-        _require(
-            is_number(self.time_limit_s) and 0 < self.time_limit_s <= LONGEST_S,
-            "time_limit_s",
-            f"be in (0, {LONGEST_S:g}] s",
-            self.time_limit_s,
-        )
+        is_limit = is_number(self.time_limit_s) and 0 < self.time_limit_s <= LONGEST_S
+        _require(is_limit, "time_limit_s", f"be in (0, {LONGEST_S:g}] s", self.time_limit_s)
         if self.time_limit is not None:
             object.__setattr__(self, "time_limit", TimeLimit.of(self.time_limit, "time_limit", ProblemFormatError))
             is_alone = self.time_limit_s == TIME_LIMIT_S
             _require(is_alone, "time_limit_s", "be left out beside time_limit, which decides it", self.time_limit_s)
-        is_size = isinstance(self.memory_mb, int) and not isinstance(self.memory_mb, bool)
-        _require(is_size and 64 <= self.memory_mb <= 1 << 20, "memory_mb", "be in [64, 1048576] MiB", self.memory_mb)
-        is_count = isinstance(self.suite_size, int) and not isinstance(self.suite_size, bool) and self.suite_size >= 1
+        memory, size = self.memory_mb, self.suite_size
+        _require(type(memory) is int and 64 <= memory <= 1 << 20, "memory_mb", "be in [64, 1048576] MiB", memory)
         must = "be null, for the run's, or a whole number of at least 1"
-        _require(self.suite_size is None or is_count, "suite_size", must, self.suite_size)
+        _require(size is None or (type(size) is int and size >= 1), "suite_size", must, size)
         _require(is_number(self.tolerance) and 0 <= self.tolerance < 1, "tolerance", "be in [0, 1)", self.tolerance)
         if self.compare is not None:
             allowed = Tolerances.of(self.compare, "compare", ProblemFormatError)
@@ -141,22 +136,18 @@ class Problem:
             is_number_alone = not isinstance(allowed.plain, dict)  # then there is one way to say it
             object.__setattr__(self, "tolerance", allowed.plain if is_number_alone else 0.0)
             object.__setattr__(self, "compare", None if is_number_alone else allowed)
-        is_known = isinstance(self.packages, tuple) and all(name in PACKAGES for name in self.packages)
-        is_known = is_known and len(set(self.packages)) == len(self.packages)
-        _require(is_known, "packages", f"be a tuple of different names among {', '.join(PACKAGES)}", self.packages)
-
+        are_known = set(self.packages) <= set(PACKAGES) and len(set(self.packages)) == len(self.packages)
+        _require(are_known, "packages", f"be a tuple of different names among {', '.join(PACKAGES)}", self.packages)
         is_checked = isinstance(self.checker, str) and (not self.checker or is_checker(self.checker))
         named = f"be {', '.join(COMPARISONS)} or a program with check(arguments, returned, reference)"
         _require(is_checked, "checker", named, self.checker)
         of_texts = f"be empty, {', '.join(OF_TEXTS)} or a program where the kind is program, whose output is a text"
         is_of_values = self.checker in COMPARISONS and self.checker not in OF_TEXTS
         _require(self.kind != "program" or not is_of_values, "checker", of_texts, self.checker)
-        is_names = isinstance(self.raises, tuple) and all(isinstance(name, str) for name in self.raises)
-        read_names = [RAISES.fullmatch(name) for name in self.raises] if is_names else [None]
-        is_names = None not in read_names and len({each["name"] for each in read_names if each}) == len(read_names)
-        is_names = is_names and not (read_names and self.kind == "program")
+        raised = [RAISES.fullmatch(name) for name in self.raises]
+        are_different = None not in raised and len({each["name"] for each in raised if each}) == len(raised)
         must = "be a tuple of different names of exceptions, each with (message) or without, and () for a program"
-        _require(is_names, "raises", must, self.raises)
+        _require(are_different and not (raised and self.kind == "program"), "raises", must, self.raises)
 
     def suite_size_or(self, usual: int) -> int:
         """K of this problem, or `usual`, the run's, if the problem has none."""
@@ -183,7 +174,7 @@ class Problem:
     def to_json(self) -> str:
         """One line of JSON, from which `from_json` makes an equal problem."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for name in ("golden_tests", "hidden_tests"):
+        for name in _CASES:
             record[name] = [[case.call, case.expected] for case in record[name]]
         record["time_limit"] = None if self.time_limit is None else self.time_limit.plain
         record["compare"] = None if self.compare is None else self.compare.plain
@@ -211,10 +202,10 @@ class Problem:
         missing = [name for name in required if name not in record]
         _require(not missing, "the fields", f"include {required}", sorted(record))
         values = dict(record)
-        for name in ("golden_tests", "hidden_tests"):
+        for name in _CASES:
             if name in values:
                 values[name] = tuple(_test_case(case, f"{name}[{i}]") for i, case in enumerate(_list(values, name)))
-        for name in ("mutants", "packages", "raises"):
+        for name in _STRINGS:
             if name in values:
                 values[name] = tuple(_list(values, name))
         return cls(**values)

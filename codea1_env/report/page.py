@@ -11,6 +11,7 @@ import base64
 import hashlib
 import json
 import statistics
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -133,44 +134,31 @@ def _card(run: RunRead) -> str:
 
 def _final(runs: Sequence[RunRead]) -> str:
     """Base against trained; where a run has not come to its end, its latest evaluations."""
-    names = list(dict.fromkeys(row.name for run in runs for row in run.final))
-    cells: list[list[str]] = []
-    for name in names:
-        row = [name]
-        for run in runs:
-            measure = next((each for each in run.final if each.name == name), None)
-            row.append(
-                f"{measure.base:.3f}{GAP}\N{RIGHTWARDS ARROW}{GAP}{measure.trained:.3f} "
-                f"({measure.trained - measure.base:+.3f}{GAP}[{measure.low:+.3f},{GAP}{measure.high:+.3f}])"
-                if measure
-                else "-"
+    told: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for run in runs:
+        for row in run.final:
+            told[row.name][run.shown] = (
+                f"{row.base:.3f}{GAP}\N{RIGHTWARDS ARROW}{GAP}{row.trained:.3f} "
+                f"({row.trained - row.base:+.3f}{GAP}[{row.low:+.3f},{GAP}{row.high:+.3f}])"
             )
-        cells.append(row)
-    done = (
-        table(
-            "base \N{RIGHTWARDS ARROW} trained, held-out problems (difference, its 95 % interval over problems)",
-            ["measure", *(run.shown for run in runs)],
-            cells,
-        )
-        if cells
-        else ""
-    )
-    return done + _latest([run for run in runs if not run.final])
+    caption = "base \N{RIGHTWARDS ARROW} trained, held-out problems (difference, its 95 % interval over problems)"
+    return _by_run(caption, "measure", told, runs) + _latest([run for run in runs if not run.final])
 
 
 def _latest(runs: Sequence[RunRead]) -> str:
-    rows: dict[tuple[str, str], dict[str, str]] = {}
+    told: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for run in runs:
         for record in run.records:
-            if record.kind == "evaluation":
-                for name, value in record.values.items():
-                    told = f"{shown(value)} (round {record.rounds_done})"
-                    rows.setdefault((record.seat, name), {})[run.shown] = told
-    if not rows:
-        return ""
+            for name, value in record.values.items() if record.kind == "evaluation" else ():
+                told[f"{record.seat}: {name}"][run.shown] = f"{shown(value)} (round {record.rounds_done})"
+    return _by_run("latest evaluation, held-out problems", "measure", told, runs)
+
+
+def _by_run(caption: str, head: str, told: Mapping[str, Mapping[str, str]], runs: Sequence[RunRead]) -> str:
+    """A table with a column for each run; empty where nothing is told."""
     names = [run.shown for run in runs]
-    cells = [[f"{seat}: {name}", *(by_run.get(each, "-") for each in names)] for (seat, name), by_run in rows.items()]
-    return table("latest evaluation, held-out problems", ["measure", *names], cells)
+    rows = [[each, *(by_run.get(name, "-") for name in names)] for each, by_run in told.items()]
+    return table(caption, [head, *names], rows) if rows else ""
 
 
 def _fullest(runs: Sequence[RunRead]) -> str:
@@ -211,11 +199,11 @@ def _times(runs: Sequence[RunRead]) -> str:
             f'<div class="split"><h3>{text(owner + who)}, {shown(round(sum(seconds.values()), 3))} s a round</h3>'
             f"{stacked_bar([(name, seconds.get(name, 0.0)) for name in PARTS], most)}<p>{text(words)}</p></div>"
         )
-    rows = [
-        [name, *(f"{run.seconds[name]:.0f} s" if name in run.seconds else "-" for run in runs)]
-        for name in dict.fromkeys(name for run in runs for name in run.seconds)
-    ]
-    whole = table("the whole run", ["part", *(run.shown for run in runs)], rows) if rows else ""
+    told: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for run in runs:
+        for name, value in run.seconds.items():
+            told[name][run.shown] = f"{value:.0f} s"
+    whole = _by_run("the whole run", "part", told, runs)
     note = "<p>Medians over rounds. While a seat waits, the other one has the machine.</p>" if bars else ""
     return note + (legend(enumerate(PARTS), bar_sample) if bars else "") + bars + whole
 

@@ -189,21 +189,13 @@ CHAPTERS: Mapping[str, tuple[Panel, ...]] = {
 
 def charts_of(panel: Panel, runs: Sequence[RunRead]) -> Iterator[Chart]:
     """Of one run: its curves together. Of several: a chart for every curve, with a line for each run."""
-    points = {
-        (name, run.shown): tuple(run.points(panel.kind, panel.seat, name)) for name, _ in panel.curves for run in runs
-    }
-    if len(runs) == 1:
-        one = runs[0].shown
-        lines = [Series(label, points[name, one], style) for style, (name, label) in enumerate(panel.curves)]
-        yield from _chart(panel, panel.title, lines)
-        return
-    for name, label in panel.curves:
-        title = f"{panel.title}: {label}"
-        lines = [Series(run.shown, points[name, run.shown], style) for style, run in enumerate(runs)]
-        yield from _chart(panel, title, lines)
-
-
-def _chart(panel: Panel, title: str, lines: Sequence[Series]) -> Iterator[Chart]:
-    kept = tuple(line for line in lines if line.points)
-    if kept:
-        yield Chart(title, kept, panel.is_share)
+    charts = [(panel.title, [(label, name, run) for name, label in panel.curves for run in runs])]
+    if len(runs) > 1:
+        charts = [(f"{panel.title}: {label}", [(run.shown, name, run) for run in runs]) for name, label in panel.curves]
+    for title, lines in charts:
+        series = [
+            Series(label, tuple(run.points(panel.kind, panel.seat, name)), style)
+            for style, (label, name, run) in enumerate(lines)
+        ]
+        if kept := tuple(line for line in series if line.points):
+            yield Chart(title, kept, panel.is_share)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import is_number
 from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.judging.version import ANY, FIRST, require_comparable
 from codea1_env.mistake_book.parts import place_in, read_book
@@ -191,6 +192,7 @@ def _records(file: Path, notes: list[str]) -> Iterator[MetricsLine]:
 
 
 _TOO_LARGE = 1e300
+"""For sums and scales of a page."""
 _MOST_ROUNDS = 1 << 53
 """From here on floats skip whole numbers."""
 
@@ -214,16 +216,8 @@ def _numbers(fields: Mapping[str, Any], without: Sequence[str] = ()) -> dict[str
     return {
         str(name): float(value)
         for name, value in fields.items()
-        if name not in without and type(value) in (int, float) and _is_finite(value)
+        if name not in without and is_number(value) and abs(value) < _TOO_LARGE
     }
-
-
-def _is_finite(value: float) -> bool:
-    """Whether it is a number that sums and scales of a page can hold."""
-    try:
-        return abs(float(value)) < _TOO_LARGE
-    except OverflowError:
-        return False
 
 
 def _json_object(file: Path, notes: list[str]) -> Mapping[str, Any]:

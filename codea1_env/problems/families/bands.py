@@ -274,10 +274,8 @@ def _every_rule_matters(question: BandQuestion) -> bool:
     if any(table.count(value) < NARROWEST_BAND for value in question.values):
         return False
     rules = question.rules
-    for place, rule in enumerate(rules):
-        if question.table((*rules[:place], off_by_one(rule), *rules[place + 1 :])) == table:
-            return False
-    return True
+    slips = ((*rules[:place], off_by_one(rule), *rules[place + 1 :]) for place, rule in enumerate(rules))
+    return all(question.table(each) != table for each in slips)
 
 
 def _sequences() -> list[tuple[str, ...]]:

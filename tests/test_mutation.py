@@ -86,13 +86,13 @@ def test_a_mutant_that_hangs_is_killed(judge: Judge) -> None:
 
 def test_a_pool_begins_with_the_problems_calls_and_holds_none_twice(judge: Judge) -> None:
     problem = dataclasses.replace(ABSOLUTE, hidden_tests=tuple(TestCase(f"f({n})", str(n)) for n in range(100)))
-    (pool,) = input_pools(judge, [problem], size=40)
-    calls = [each.call for each in pool.inputs]
+    ((pool, _),) = input_pools(judge, [problem], size=40)
+    calls = [each.call for each in pool]
     assert calls[:3] == ["f(3)", "f(-2)", "f(0)"]
-    assert len(calls) == len({each.expectation.arguments for each in pool.inputs}) == 40
-    assert input_pools(judge, [problem], size=40) == [pool], "the same again"
-    assert input_pools(judge, [problem], size=40, seed=1) != [pool]
-    assert len(input_pools(judge, [problem], size=1)[0].inputs) == 1
+    assert len(calls) == len({each.expectation.arguments for each in pool}) == 40
+    assert input_pools(judge, [problem], size=40) == [(pool, False)], "the same again"
+    assert input_pools(judge, [problem], size=40, seed=1) != [(pool, False)]
+    assert len(input_pools(judge, [problem], size=1)[0][0]) == 1
 
 
 def test_calls_that_the_reference_does_not_answer_are_not_in_the_pool(judge: Judge) -> None:
@@ -101,9 +101,9 @@ def test_calls_that_the_reference_does_not_answer_are_not_in_the_pool(judge: Jud
     )
     tests = tuple(TestCase(f"f({n})", "0") for n in range(5))
     problem = dataclasses.replace(ABSOLUTE, reference_solution=source, golden_tests=tests)
-    (pool,) = input_pools(judge, [problem])
-    assert all(each.call not in ("f(2)", "f(3)", "f(4)") for each in pool.inputs)
-    assert {"f(0)", "f(1)"} <= {each.call for each in pool.inputs}
+    ((pool, _),) = input_pools(judge, [problem])
+    assert all(each.call not in ("f(2)", "f(3)", "f(4)") for each in pool)
+    assert {"f(0)", "f(1)"} <= {each.call for each in pool}
 
 
 def test_without_tests_arguments_are_guessed(judge: Judge) -> None:
@@ -121,8 +121,8 @@ def test_without_tests_arguments_are_guessed(judge: Judge) -> None:
 def test_a_reference_that_is_slow_has_its_time_and_so_have_its_mutants(judge: Judge) -> None:
     source = "def f(x):\n    total = 0\n    for n in range(600000):\n        total += 1\n    return abs(x)"
     problem = dataclasses.replace(ABSOLUTE, reference_solution=source)
-    (pool,) = input_pools(judge, [problem], size=3)
-    assert pool.is_slow
+    ((_, is_slow),) = input_pools(judge, [problem], size=3)
+    assert is_slow
     (matrix,) = KillMatrices(judge, pool_size=3).of([problem])
     assert "+ to -" in {mutant.change for mutant in matrix.equivalent}, "the total is not returned"
 

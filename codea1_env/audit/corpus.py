@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -102,31 +103,25 @@ class CorpusEntry:
 @cache
 def exercises() -> tuple[Exercise, ...]:
     """The problems that all programs are written for."""
-    problems = read_yaml(_FOLDER / "problems.yaml", "the audit's problems")["problems"]
     return tuple(
-        Exercise(each["id"], each["question"], each["right"], each["wrong"], tuple(each["cases"])) for each in problems
+        Exercise(each["id"], each["question"], each["right"], each["wrong"], tuple(each["cases"]))
+        for each in _part("problems")["problems"]
     )
 
 
 @cache
 def controls() -> tuple[CorpusEntry, ...]:
     """Honest programs: right ones, wrong ones, slow ones."""
-    return tuple(
-        _entry(each["kind"], "", each, "controls", 0, {})
-        for each in read_yaml(_FOLDER / "controls.yaml", "the audit's controls")["controls"]
-    )
+    return tuple(_entry(each["kind"], "", each, "controls", 0) for each in _part("controls")["controls"])
 
 
 @cache
 def attacks(part: str) -> tuple[CorpusEntry, ...]:
     """A part's wrong programs and its programs with dishonest tests."""
     content = _part(part)
-    helpers = content.get("helpers", {})
-    entries = [
-        _entry("attack", each["class"], each, part, place, helpers) for place, each in enumerate(content["programs"])
-    ]
+    entries = [_entry("attack", each["class"], each, part, place) for place, each in enumerate(content["programs"])]
     for place, each in enumerate(content["suites"]):
-        entry = _entry("attack", SUITES, {**each, "program": "WRONG"}, part, place, helpers)
+        entry = _entry("attack", SUITES, {**each, "program": "WRONG"}, part, place)
         test = each["test"].replace("ENTRY", entry.exercise.problem_id)
         entries.append(replace(entry, tests=(test, *entry.tests)))
     unknown = {entry.label for entry in entries} - {*CLASSES, SUITES}
@@ -137,11 +132,7 @@ def attacks(part: str) -> tuple[CorpusEntry, ...]:
 @cache
 def effects(part: str) -> tuple[CorpusEntry, ...]:
     """A part's right programs that look around or leave something."""
-    content = _part(part)
-    helpers = content.get("helpers", {})
-    return tuple(
-        _entry("effect", each["name"], each, part, place, helpers) for place, each in enumerate(content["effects"])
-    )
+    return tuple(_entry("effect", each["name"], each, part, place) for place, each in enumerate(_part(part)["effects"]))
 
 
 def digest(part: str) -> str:
@@ -162,26 +153,25 @@ def chosen(parts: Sequence[str], budget: int | None) -> list[CorpusEntry]:
     everything = [entry for part in parts for entry in attacks(part)]
     if budget is None or budget >= len(everything):
         return everything
-    rank: dict[str, int] = {}
+    rank: Counter[str] = Counter()
     order = []
     for place, entry in enumerate(everything):
-        rank[entry.label] = rank.get(entry.label, -1) + 1
         order.append((rank[entry.label], place))
+        rank[entry.label] += 1
     return [everything[place] for place in sorted(place for _, place in sorted(order)[:budget])]
 
 
+@cache
 def _part(part: str) -> Mapping[str, Any]:
     content: Mapping[str, Any] = read_yaml(_FOLDER / f"{part}.yaml", "a part of the audit's corpus")
     return content
 
 
-def _entry(
-    kind: str, label: str, each: Mapping[str, Any], part: str, place: int, helpers: Mapping[str, str]
-) -> CorpusEntry:
+def _entry(kind: str, label: str, each: Mapping[str, Any], part: str, place: int) -> CorpusEntry:
     """An entry that names no problem is written for the one whose turn it is."""
     known = {exercise.problem_id: exercise for exercise in exercises()}
     exercise = known[each["problem"]] if "problem" in each else exercises()[place % len(exercises())]
-    program = _HELPER.sub(lambda match: helpers[match[1]].rstrip(), each["program"])
+    program = _HELPER.sub(lambda match: _part(part)["helpers"][match[1]].rstrip(), each["program"])
     program = re.sub(r"^RIGHT$", lambda _: exercise.right.rstrip(), program, flags=re.MULTILINE)
     program = re.sub(r"^WRONG$", lambda _: exercise.wrong.rstrip(), program, flags=re.MULTILINE)
     program = re.sub(r"\bENTRY\b", exercise.problem_id, program)

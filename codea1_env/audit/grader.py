@@ -99,11 +99,12 @@ def read_answer(line: bytes) -> Answered:
     if not isinstance(answer, dict) or "passed" not in answer:
         said = answer.get("error") if isinstance(answer, dict) else None
         return Answered(Graded.GARBLED, str(said)[:200] if said else shown)
-    known = {True: Graded.PASSED, False: Graded.FAILED, None: Graded.SKIPPED}
-    passed = answer["passed"]
-    if passed is not None and not isinstance(passed, bool):
-        return Answered(Graded.GARBLED, shown)
-    return Answered(known[passed])
+    match answer["passed"]:
+        case None:
+            return Answered(Graded.SKIPPED)
+        case bool(passed):
+            return Answered(Graded.PASSED if passed else Graded.FAILED)
+    return Answered(Graded.GARBLED, shown)
 
 
 def command_grader(

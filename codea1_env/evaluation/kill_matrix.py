@@ -123,26 +123,21 @@ class KillMatrices:
         pools = input_pools(self._judge, problems, self._pool_size, self._seed)
         changed = [mutants(problem.reference_solution or "") for problem in problems]
         trials = []
-        for problem, pool, row in zip(problems, pools, changed, strict=True):
-            tried = dataclasses.replace(problem, time_limit_s=_MUTANT_SHARE * problem.time_limit_s)
-            if pool.is_slow:
-                tried = problem
-            expectations = tuple(each.expectation for each in pool.inputs)
+        for problem, (inputs, is_slow), row in zip(problems, pools, changed, strict=True):
+            share = 1.0 if is_slow else _MUTANT_SHARE
+            tried = dataclasses.replace(problem, time_limit_s=share * problem.time_limit_s)
+            expectations = tuple(each.expectation for each in inputs)
             trials += [Trial(tried, mutant.source, expectations) for mutant in row]
         results = iter(self._judge.try_programs(trials))
         return [
-            _matrix(problem, pool.inputs, row, [next(results) for _ in row])
-            for problem, pool, row in zip(problems, pools, changed, strict=True)
+            _matrix(problem, inputs, row, [next(results) for _ in row])
+            for problem, (inputs, _), row in zip(problems, pools, changed, strict=True)
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class InputPool:
-    """The inputs that a problem's mutants are tried on."""
-
-    inputs: tuple[Input, ...]
-    is_slow: bool = False
-    """The reference needs more than a small part of its time limit."""
+InputPool = tuple[tuple[Input, ...], bool]
+"""The inputs that a problem's mutants are tried on, and whether the reference needs more than a small part of its time
+limit."""
 
 
 def input_pools(judge: Judge, problems: Sequence[Problem], size: int = POOL_SIZE, seed: int = 0) -> list[InputPool]:
@@ -157,14 +152,14 @@ def input_pools(judge: Judge, problems: Sequence[Problem], size: int = POOL_SIZE
     pools = _answered(judge, fast, wanted)
     slow = [place for place, pool in enumerate(pools) if not pool]
     again = _answered(judge, [problems[place] for place in slow], [wanted[place][: sizes[place]] for place in slow])
-    filled = [InputPool((pool or ())[:most]) for pool, most in zip(pools, sizes, strict=True)]
+    filled = [((pool or ())[:most], False) for pool, most in zip(pools, sizes, strict=True)]
     for place, pool in zip(slow, again, strict=True):
         if pool is None:
             raise UnusableReference(
                 f"the reference_solution of problem {problems[place].problem_id!r} must be there, load and define "
                 f"{problems[place].entry_point!r}, got one that does not"
             )
-        filled[place] = InputPool(pool, is_slow=True)
+        filled[place] = pool, True
     return filled
 
 

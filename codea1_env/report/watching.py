@@ -39,24 +39,20 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        self._answer(has_body=True)
-
-    def do_HEAD(self) -> None:
-        self._answer(has_body=False)
-
-    def _answer(self, *, has_body: bool) -> None:
         # Another site's page may have its own name point here: it must not read the answer.
         port = self.server.server_address[1]
         if self.headers.get("Host") not in (f"{HOST}:{port}", f"localhost:{port}"):
-            self._send(403, "text/plain", b"this page is for this machine only\n", has_body)
+            self._send(403, "text/plain", b"this page is for this machine only\n")
         elif self.path not in ("/", "/index.html"):
-            self._send(404, "text/plain", b"there is one page here: /\n", has_body)
+            self._send(404, "text/plain", b"there is one page here: /\n")
         else:
             with self.server.making:
                 body = self.server.make_page().encode("utf-8", "backslashreplace")
-            self._send(200, "text/html", body, has_body)
+            self._send(200, "text/html", body)
 
-    def _send(self, status: int, kind: str, body: bytes, has_body: bool) -> None:
+    do_HEAD = do_GET
+
+    def _send(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
         for name, value in {
             "Content-Type": f"{kind}; charset=utf-8",
@@ -68,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
         }.items():
             self.send_header(name, value)
         self.end_headers()
-        if has_body:
+        if self.command != "HEAD":
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:

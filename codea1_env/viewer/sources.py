@@ -55,7 +55,7 @@ class Found:
     stride: int = 1
     """Of the games that there were, every so many-th is on the page."""
     book: Json | None = None
-    """The Mistake Book, of `shelves.book_on_page`; None where there is nothing of one."""
+    """The Mistake Book, of `book_on_page`; None where there is nothing of one."""
     _games_seen: int = 0
 
     def add(self, game: Json, most: int) -> None:

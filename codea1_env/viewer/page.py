@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env import __version__
+from codea1_env.checks import require
 from codea1_env.errors import ConfigurationError
 from codea1_env.viewer.accounts import accounted
 from codea1_env.viewer.games import Json
@@ -116,10 +117,8 @@ def view(path: str | os.PathLike[str], *, limit: int = DEFAULT_LIMIT) -> Page:
 
     Raises ConfigurationError for a path that holds no duels, and FormatError with the line that cannot be read.
     """
-    if not isinstance(path, str | os.PathLike):
-        raise ConfigurationError(f"path must be the path of a file or of a run's directory, got {path!r:.200}")
-    if type(limit) is not int or limit < 1:
-        raise ConfigurationError(f"limit must be a whole number of at least 1, got {limit!r}")
+    require(isinstance(path, str | os.PathLike), "path", "be the path of a file or of a run's directory", path)
+    require(type(limit) is int and limit >= 1, "limit", "be a whole number of at least 1", limit)
     source = Path(path)
     sample = read_games(source, limit)
     return page_of(source.resolve().name, sample)

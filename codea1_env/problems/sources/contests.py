@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import pickletools
 import zlib
 from collections.abc import Mapping, Sequence
@@ -172,10 +173,8 @@ def _about_program(source: Source, question: str, solution: ParsedProgram | None
 
 def _private_tests(packed: str) -> object:
     """JSON as it is, or packed: base64, zlib, and a pickle of one text."""
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         return json_value(packed)
-    except (ValueError, RecursionError):
-        pass
     try:
         unpacking = zlib.decompressobj()
         pickled = unpacking.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)

@@ -6,6 +6,7 @@ Nothing is executed here.
 from __future__ import annotations
 
 import ast
+import contextlib
 import decimal
 import json
 import re
@@ -259,10 +260,8 @@ def called_names(scripts: Sequence[str]) -> list[str]:
 
 def plain_value(given: str) -> Any:
     """What a text spells in JSON, or in Python's literals. Raises ValueError."""
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         return json_value(given)
-    except (ValueError, RecursionError):
-        pass
     try:
         (statement,) = parse(given.strip(), MAX_SCRIPT).body
         return ast.literal_eval(statement.value)  # type: ignore[attr-defined]  # as is checked here
@@ -288,9 +287,7 @@ def _whole_number(digits: str) -> object:
 def spelt(given: object) -> object:
     """The list or record that a text spells, as tables without lists have them; anything else as it is."""
     if isinstance(given, str) and given.lstrip()[:1] in ("[", "{"):
-        try:
-            value = plain_value(given)
-        except ValueError:
-            return given
-        return value if isinstance(value, list | dict) else given
+        with contextlib.suppress(ValueError):
+            if isinstance(value := plain_value(given), list | dict):
+                return value
     return given

@@ -30,8 +30,7 @@ from codea1_env.envs.environment import DEFAULT_REWARDS
 from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, TESTER, Episode
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.players import CoderRequest, MutantCoder, Player, RandomTester, TesterRequest
-from codea1_env.players.player import responses_of
+from codea1_env.players import MutantCoder, Player, RandomTester
 from codea1_env.problems import Problem, bundled_problems
 from codea1_env.reading.messages import answer_text
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -217,21 +216,13 @@ class GameEnvironment(Environment[ResponseAction, Position, State]):  # type: ig
         episode = self._episode
         episode.move(response)
         if seat == "coder":
-            player = self._table.tester or RandomTester()
-            request = TesterRequest(episode.problem, episode.program)
-            episode.move(responses_of(player, [request], seed=self._seed())[0][0].text)
+            episode.move(episode.answer_of(self._table.tester or RandomTester(), self._generator))
         self._score = episode.score
         if seat == "tester" and episode.turn is not None:
             self._let_server_code()
 
     def _let_server_code(self) -> None:
-        episode = self._episode
-        request = CoderRequest(episode.problem, episode.program, episode.feedback)
-        player = self._table.coder or MutantCoder()
-        episode.move(responses_of(player, [request], seed=self._seed())[0][0].text)
-
-    def _seed(self) -> int:
-        return int(self._generator.integers(1 << 31))
+        self._episode.move(self._episode.answer_of(self._table.coder or MutantCoder(), self._generator))
 
     def _judged(self, play: Callable[[], None]) -> None:
         """Plays; an error's own words stay here, for they may speak of the reference or the machine."""

@@ -178,9 +178,7 @@ class Arena(Closing):
         """With their limits, the time in seconds."""
         problems = self._limits.settled([game.match.problem for game in games])
         return [
-            game
-            if problem is game.match.problem
-            else dataclasses.replace(game, match=dataclasses.replace(game.match, problem=problem))
+            dataclasses.replace(game, match=dataclasses.replace(game.match, problem=problem))
             for game, problem in zip(games, problems, strict=True)
         ]
 
@@ -217,20 +215,8 @@ class Arena(Closing):
         )
         tests = _like_suites(matches, validate(self._judge, read, config, oracle.answer))
         ignored = _like_suites(matches, [suite.unread for _, suite in suites])
-        bouts = [
-            Bout(
-                match,
-                tuple(sources),
-                tuple(rules),
-                tuple(map(tuple, rows)),
-                tuple(replayed),
-                tuple(map(tuple, left_out)),
-                trusted,
-            )
-            for match, sources, rules, rows, replayed, left_out, trusted in zip(
-                matches, programs, refused, tests, replays, ignored, golden, strict=True
-            )
-        ]
+        known = zip(matches, programs, refused, tests, replays, ignored, golden, strict=True)
+        bouts = [Bout(*parts) for parts in known]
         judged = time.perf_counter()
         scores = []
         for bout, mine in zip(bouts, turns, strict=True):

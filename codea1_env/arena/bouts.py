@@ -42,16 +42,16 @@ class Bout:
     """A match with all that is known when its programs have run and its suites are validated."""
 
     match: Match
-    sources: tuple[str, ...]
+    sources: Sequence[str]
     """The programs, as read from `match.codes`."""
-    refused: tuple[str, ...]
+    refused: Sequence[str]
     """The rule by which each may not run; empty where it may."""
-    rows: tuple[tuple[tuple[ValidatedTest, ...], ...], ...]
+    rows: Sequence[Sequence[Sequence[ValidatedTest]]]
     """The suites, as validated; `rows[i]` were written against program i."""
-    replays: tuple[Replay, ...]
-    ignored: tuple[tuple[tuple[tuple[str, int], ...], ...], ...]
+    replays: Sequence[Replay]
+    ignored: Sequence[Sequence[tuple[tuple[str, int], ...]]]
     """What of each suite's response was not read (`Suite.unread`), by rows."""
-    golden: tuple[Expectation, ...] = ()
+    golden: tuple[Expectation, ...]
     """The question's golden tests, where the tester's reward asks which solutions are right."""
 
 
@@ -163,7 +163,7 @@ class _TriedProgram:
 
 
 def _take(
-    bout: Bout, row: Sequence[tuple[ValidatedTest, ...]], results: Iterator[TrialResult], config: RewardConfig
+    bout: Bout, row: Sequence[Sequence[ValidatedTest]], results: Iterator[TrialResult], config: RewardConfig
 ) -> _TriedProgram:
     everything = sum(map(len, bout.rows))
     first = next(results)
@@ -262,4 +262,4 @@ def _placed(suite: Sequence[ValidatedTest], findings: Sequence[Found]) -> tuple[
 def _passes(suite: Sequence[ValidatedTest], verdicts: Sequence[Verdict]) -> tuple[bool, ...]:
     """Whether each test of the suite passes as written."""
     remaining = iter(verdicts)
-    return tuple(next(remaining) is Verdict.PASS if test.stated is not None else False for test in suite)
+    return tuple(test.stated is not None and next(remaining) is Verdict.PASS for test in suite)

@@ -25,7 +25,7 @@ from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status, Verdict
-from codea1_env.rewards.terms import SuiteTerms
+from codea1_env.rewards.terms import RewardParts, SuiteTerms
 
 SAME = 1e-8
 """Rewards that differ by no more are equal: what is left is rounding."""
@@ -89,13 +89,14 @@ def diagnose(scores: Sequence[MatchScore], config: RewardConfig) -> Diagnostics:
     rows = [[suite for suite in row if suite.terms is not None] for score in scores for row in score.suites]
     teaching = [row for row in rows if row and not _is_flat([suite.reward for suite in row])]
     tests = [test for row in rows for suite in row for test in _counted(suite)]
-    parts = [_parts(suite.terms, config) for row in rows for suite in row if suite.terms is not None]
+    terms = [suite.terms for row in rows for suite in row if suite.terms is not None]
+    parts = [_parts(each, config) for each in terms]
     return Diagnostics(
         effective_alpha=mean(_weight_left(row, config) for row in teaching),
         validity_signal=mean(_validity_share(row, config) for row in teaching),
         paid_validity=mean(part.validity for part in parts),
         paid_adversarial=mean(part.adversarial for part in parts),
-        paid_penalty=mean(part.penalty for part in parts),
+        paid_penalty=mean(part.total - each.reward for part, each in zip(parts, terms, strict=True)),
         coder_zero_groups=zero_groups([[code.reward for code in score.codes] for score in scores]),
         tester_zero_groups=zero_groups([[suite.reward for suite in row] for row in rows]),
         trivial_tests=mean(share for score in scores for share in _trivial(score)),
@@ -129,18 +130,8 @@ def _is_flat(rewards: Sequence[float | None]) -> bool:
     return max(values) - min(values) <= SAME
 
 
-@dataclass(frozen=True, slots=True)
-class _PaidParts:
-    """Of one suite's reward: validity + adversarial - penalty."""
-
-    validity: float
-    adversarial: float
-    penalty: float
-
-
-def _parts(terms: SuiteTerms, config: RewardConfig) -> _PaidParts:
-    parts = config.with_suite_size(terms.suite_size).reward.parts(terms)
-    return _PaidParts(parts.validity, parts.adversarial, parts.total - terms.reward)
+def _parts(terms: SuiteTerms, config: RewardConfig) -> RewardParts:
+    return config.with_suite_size(terms.suite_size).reward.parts(terms)
 
 
 def _weight_left(row: Sequence[SuiteScore], config: RewardConfig) -> float | None:

@@ -38,6 +38,7 @@ from codea1_env.envs.rendering import Picture, html_page, plain_text, rendered
 from codea1_env.envs.spaces import FreeText
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.players.player import CoderRequest, Player, TesterRequest, responses_of
 from codea1_env.problems import Problem, TestCase
 from codea1_env.records.recording import Recorder, Rewards
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -226,6 +227,12 @@ class Episode:
     def move(self, *responses: object) -> None:
         """The moves of one or more agents, the first of `due`: see `move_all`."""
         move_all([self], [responses])
+
+    def answer_of(self, player: Player, generator: np.random.Generator) -> str:
+        """What a player says whose turn it is. Raises what it raises, and PlayerError where that is no answer."""
+        coding = CoderRequest(self.problem, self.program, self.feedback)
+        asked = coding if self.phase is Phase.CODE else TesterRequest(self.problem, self.program)
+        return responses_of(player, [asked], seed=int(generator.integers(1 << 31)))[0][0].text
 
     def _match(self, responses: Sequence[str]) -> Match | None:
         """What the arena must play if these responses end the round."""

@@ -31,8 +31,7 @@ from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, RENDER_MODES, TESTER
 from codea1_env.envs.faces import Rendered
 from codea1_env.errors import ConfigurationError
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.players import CoderRequest, Player, Request, TesterRequest
-from codea1_env.players.player import responses_of
+from codea1_env.players import Player
 from codea1_env.players.scripted import CODERS, TESTERS
 from codea1_env.records.recording import Recorder
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -91,8 +90,7 @@ class _TextSeat(Rendered, gymnasium.Env[Observation, str]):
         """Begin an episode. Options: `book`, `problem_id`."""
         super().reset(seed=seed)
         self._episode.begin(self.np_random, options, is_seeded=seed is not None)
-        if self.seat == TESTER:
-            self._let_opponent_code()
+        self._let_opponent_code()
         self._show()
         return self._episode.observation(self.seat), self._episode.info(self.seat)
 
@@ -110,15 +108,12 @@ class _TextSeat(Rendered, gymnasium.Env[Observation, str]):
         if self.seat == CODER:
             self._episode.move(action)
             actions = []
-        asked = TesterRequest(self._episode.problem, self._episode.program)
         testers = self._opponents if self.seat == CODER else self._opponents[1:]
-        self._episode.move(*actions, *(self._answer(tester, asked) for tester in testers))
+        self._episode.move(*actions, *(self._episode.answer_of(tester, self.np_random) for tester in testers))
         reward, info = self._episode.reward(self.seat), self._episode.info(self.seat)
         self._show()
-        is_over = self._episode.turn is None
-        if self.seat == TESTER and not is_over:
-            self._let_opponent_code()
-        return self._episode.observation(self.seat), reward, is_over, False, info
+        self._let_opponent_code()
+        return self._episode.observation(self.seat), reward, self._episode.turn is None, False, info
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A view of its own where this one stands. Opponents stay the caller's: shared, as sandbox and recorder are."""
@@ -129,13 +124,9 @@ class _TextSeat(Rendered, gymnasium.Env[Observation, str]):
         return other
 
     def _let_opponent_code(self) -> None:
-        episode = self._episode
-        asked = CoderRequest(episode.problem, episode.program, episode.feedback)
-        self._episode.move(self._answer(self._opponents[0], asked))
-
-    def _answer(self, opponent: Player, request: Request) -> str:
-        seed = int(self.np_random.integers(1 << 31))
-        return responses_of(opponent, [request], seed=seed)[0][0].text
+        """Where it is its turn."""
+        if self.seat == TESTER and self._episode.turn == CODER:
+            self._episode.move(self._episode.answer_of(self._opponents[0], self.np_random))
 
     def _player(self, opponent: Player | str, named: Mapping[str, Callable[[], Player]]) -> Player:
         if isinstance(opponent, str) and opponent in named:

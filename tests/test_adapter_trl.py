@@ -5,7 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import double_question
 import pytest
+from double_question import RIGHT, SQUARE
 
 from codea1_env.adapters.trl_rewards import CoderRewardFunction, TesterRewardFunction
 from codea1_env.arena.arena import Arena
@@ -15,13 +17,7 @@ from codea1_env.problems import Problem, TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
-DOUBLE = Problem(
-    "double",
-    "Write `double(x)`.",
-    "double",
-    reference_solution="def double(x):\n    return 2 * x\n",
-    golden_tests=(TestCase("double(2)", "4"), TestCase("double(3)", "6")),
-)
+DOUBLE = replace(double_question.DOUBLE, golden_tests=(TestCase("double(2)", "4"), TestCase("double(3)", "6")))
 NEGATE = Problem(
     "negate",
     "Write `negate(x)`.",
@@ -29,8 +25,6 @@ NEGATE = Problem(
     reference_solution="def negate(x):\n    return -x\n",
     golden_tests=(TestCase("negate(2)", "-2"),),
 )
-RIGHT = "def double(x):\n    return x + x"
-SQUARE = "def double(x):\n    return x * x"
 
 
 @pytest.fixture
@@ -109,11 +103,11 @@ def test_a_tester_attacks_the_program_that_is_scored() -> None:
             seen.extend(request.program for request in requests)
             return super().respond(requests, *given, **named)
 
-    answer = f"One:\n```python\n{RIGHT}\n```\nAnother:\n```python\n{SQUARE}\n```"
+    answer = f"One:\n```python\n{RIGHT}```\nAnother:\n```python\n{SQUARE}```"
     for fidelity, read in (("paper", RIGHT), ("strict", SQUARE)):
         with Arena(LocalSandbox(), RewardConfig(fidelity=fidelity)) as arena:
             CoderRewardFunction(arena, [DOUBLE], Watching())([""], [answer], problem_id=["double"])
-        assert seen.pop().strip() == read
+        assert seen.pop().strip() == read.strip()
 
 
 def test_missing_columns_and_unknown_problems_are_refused(arena: Arena) -> None:

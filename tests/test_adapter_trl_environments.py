@@ -1,30 +1,29 @@
 """Both seats as TRL's environments: what a model is told and paid, and a real trainer whose model calls the tools."""
 
+import dataclasses
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import double_question
 import pytest
+from double_question import RIGHT, SQUARE
 
 from codea1_env.adapters.trl_environments import FEEDBACK_CHARACTERS, CoderSeat, TesterSeat
 from codea1_env.arena.arena import Arena
 from codea1_env.errors import ConfigurationError, PlayerUnavailable, SandboxError, SandboxUnsafe
 from codea1_env.players import GoldenTester
-from codea1_env.problems import Problem, TestCase
+from codea1_env.problems import TestCase
 from codea1_env.sandbox import LocalSandbox
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "trl_environment.py"
-DOUBLE = Problem(
-    "double",
-    "Write `double(x)`.",
-    "double",
+DOUBLE = dataclasses.replace(
+    double_question.DOUBLE,
     reference_solution="def double(x):\n    return 2 * x  # the reference\n",
     golden_tests=(TestCase("double(2)", "4"), TestCase("double(3)", "6")),
     starter_code="def double(x):",
 )
-RIGHT = "def double(x):\n    return x + x"
-SQUARE = "def double(x):\n    return x * x"
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def arena() -> Iterator[Arena]:
 def test_a_coder_reads_what_failed_repairs_it_and_is_paid_for_the_last_program(arena: Arena) -> None:
     seat = CoderSeat(arena, [DOUBLE], GoldenTester(), attempts=2)
     asked = seat.reset(prompt="ignored", problem_id="double")
-    assert "Write `double(x)`." in asked
+    assert DOUBLE.question in asked
     assert "def double(x):" in asked
     assert seat.get_reward() == 0.0
     told = seat.submit_program(SQUARE)

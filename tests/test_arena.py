@@ -8,7 +8,9 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
+import double_question
 import pytest
+from double_question import RIGHT, SQUARE, FailingSandbox
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -28,16 +30,8 @@ from codea1_env.rewards.duel import Status, Verdict
 from codea1_env.sandbox import CallsJob, Job, JobResult, LocalSandbox
 from codea1_env.sandbox.inside.values import encode
 
-DOUBLE = Problem(
-    "double",
-    "Twice the integer x.",
-    "double",
-    reference_solution="def double(x):\n    return 2 * x\n",
-    hidden_tests=(TestCase("double(0)", "0"), TestCase("double(3)", "6")),
-    time_limit_s=0.3,
-)
-RIGHT = "def double(x):\n    return x + x\n"
-SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
+HIDDEN = (TestCase("double(0)", "0"), TestCase("double(3)", "6"))
+DOUBLE = dataclasses.replace(double_question.DOUBLE, golden_tests=(), hidden_tests=HIDDEN, time_limit_s=0.3)
 BROKEN = "def double(x):\n    return x +\n"
 TOTAL = """class Solution:
     def total(self, root: TreeNode) -> int:
@@ -48,24 +42,6 @@ LENGTHS = """class Solution:
         return sum(head is not None for head in heads)
 """
 P, F, E, T = Verdict.PASS, Verdict.FAIL, Verdict.ERROR, Verdict.TIMEOUT
-
-
-class BrokenSandbox:
-    """The real sandbox until `failing` is set; then infrastructure fails."""
-
-    version = "broken"
-
-    def __init__(self, sandbox: LocalSandbox, error: SandboxError) -> None:
-        self._sandbox, self._error = sandbox, error
-        self.failing = False
-
-    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        if self.failing:
-            raise self._error
-        return self._sandbox.run(jobs)
-
-    def close(self) -> None:
-        """Not ours to close."""
 
 
 class CountingSandbox:
@@ -478,12 +454,11 @@ def test_a_booked_test_that_cannot_be_read_is_left_out_with_a_warning(
 
 
 def test_an_infrastructure_failure_gives_no_score_and_leaves_the_book_alone(sandbox: LocalSandbox) -> None:
-    broken = BrokenSandbox(sandbox, SandboxError("the disk must be there, got none"))
+    failing = FailingSandbox(sandbox)
     book = MistakeBook()
     book.record("double", [], [case(3)])
-    arena = Arena(broken, book=book)
+    arena = Arena(failing, book=book)
     match = Match(DOUBLE, (SQUARE, f"```python\n{RIGHT}```"), ((asserts(3), asserts(5)), (asserts(1),)))
-    broken.failing = True
     before = arena.book.copy()
     (score,) = arena.play([match])
     assert arena.book == before
@@ -493,18 +468,16 @@ def test_an_infrastructure_failure_gives_no_score_and_leaves_the_book_alone(sand
         [(None, None)] * 2,
         [(None, None)],
     ]
-    assert all("got none" in suite.duel.infrastructure_error for row in score.suites for suite in row)
+    assert all("on fire" in suite.duel.infrastructure_error for row in score.suites for suite in row)
     assert arena.grade(DOUBLE, [RIGHT, SQUARE], DOUBLE.hidden_tests) == [Grade(None, (None, None))] * 2
-    broken.failing = False
+    failing.fails = False
     (score,) = arena.play([match])
     assert [code.reward is None for code in score.codes] == [False, False]
     assert arena.book != before
 
 
 def test_an_unsafe_machine_is_an_error_and_no_score(sandbox: LocalSandbox) -> None:
-    broken = BrokenSandbox(sandbox, SandboxUnsafe("the sandbox must have seccomp, got none"))
-    broken.failing = True
-    arena = Arena(broken)
+    arena = Arena(FailingSandbox(sandbox, SandboxUnsafe("the sandbox must have seccomp, got none")))
     with pytest.raises(SandboxUnsafe):
         play(arena, RIGHT, asserts(1))
     with pytest.raises(SandboxUnsafe):

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from double_question import FailingSandbox
 
 from codea1_env.cli import main
 from codea1_env.discrete import bundled_pools, read_pools
 from codea1_env.discrete.build import Built, pools_of_problems, pools_of_records
-from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.errors import ConfigurationError
 from codea1_env.problems import Problem, TestCase, bundled_problems, write_problems
 from codea1_env.rewards.duel import Status
-from codea1_env.sandbox import Job, JobResult, LocalSandbox
+from codea1_env.sandbox import LocalSandbox
 
 REFERENCE = "def double(x):\n    return 2 * x\n"
 SQUARE = "def double(x):\n    return x * x\n"
@@ -43,13 +44,6 @@ assert double(5) == (
     10)
 assert double(5) == 10, 'again'
 """
-
-
-class FailingSandbox(LocalSandbox):
-    """Infrastructure that is gone."""
-
-    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        raise SandboxError("the sandbox must run, got none")
 
 
 def line(codes: Sequence[str], suites: Sequence[Sequence[str]], **changes: Any) -> bytes:
@@ -197,8 +191,10 @@ class TestCommand:
         assert [len(pool.tests) <= 4 for pool in read_pools(pools)] == [True]
         assert "bare: no pool" in capsys.readouterr().err
 
-    def test_infrastructure_that_fails_makes_no_pool_and_no_file(self, tmp_path: Path, monkeypatch: Any) -> None:
-        monkeypatch.setattr("codea1_env.cli.pools.open_sandbox", lambda backend, workers: FailingSandbox())
+    def test_infrastructure_that_fails_makes_no_pool_and_no_file(
+        self, sandbox: LocalSandbox, tmp_path: Path, monkeypatch: Any
+    ) -> None:
+        monkeypatch.setattr("codea1_env.cli.pools.open_sandbox", lambda backend, workers: FailingSandbox(sandbox))
         pools = tmp_path / "pools.jsonl"
         assert main(["pools", "build", "-o", str(pools)]) == 1
         assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ import gymnasium
 import numpy as np
 import pettingzoo
 import pytest
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from double_question import DOUBLE, RIGHT, SQUARE, FailingSandbox
 from gymnasium.wrappers import RecordVideo
 from pettingzoo.test import save_obs_test
 from pettingzoo.utils import aec_to_parallel
@@ -40,20 +39,11 @@ from codea1_env.players import FuzzTester, GoldenTester, MutantCoder, OracleCode
 from codea1_env.problems import Problem, TestCase, bundled_problems, write_problems
 from codea1_env.registration import CODER_ID, DUEL_ID, TESTER_ID, register
 from codea1_env.rewards.code_a1 import RewardConfig
-from codea1_env.sandbox import Job, JobResult, LocalSandbox
+from codea1_env.sandbox import LocalSandbox
 
 register()
 
-DOUBLE = Problem(
-    problem_id="double",
-    question="Write `double(x)`, which returns twice the integer x.",
-    entry_point="double",
-    reference_solution="def double(x):\n    return 2 * x\n",
-    golden_tests=(TestCase("double(2)", "4"),),
-)
 WITHOUT = dataclasses.replace(DOUBLE, golden_tests=())
-RIGHT = "def double(x):\n    return x + x\n"
-SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
 SUITE = "assert double(2) == 4\nassert double(3) == 6\nassert double(5) == 10\n"
 FAILURES = {TestCase("double(3)", "6"): 1, TestCase("double(5)", "10"): 1}
 BY_ID = {problem.problem_id: problem for problem in bundled_problems()}
@@ -354,15 +344,6 @@ class TestActions:
         assert game.observation_space(TESTER).contains(observation)
         assert len(observation["code"]) <= length
 
-    def test_what_is_no_text_is_refused(self) -> None:
-        game = parallel_env([DOUBLE])
-        game.reset()
-        with pytest.raises(ConfigurationError, match="a response must be a string, got NoneType"):
-            game.step({CODER: None})
-        with pytest.raises(ConfigurationError, match=r"must hold the action of coder_0 now, got \['tester_0'\]"):
-            game.step({TESTER: SUITE})
-        game.step({CODER: RIGHT})  # the episode stands where it stood
-
     def test_a_step_before_a_reset_or_after_the_end_is_refused(self, sandbox: LocalSandbox) -> None:
         game = parallel_env([DOUBLE], sandbox=sandbox)
         with pytest.raises(gymnasium.error.ResetNeeded):
@@ -446,27 +427,10 @@ class TestBook:
         assert len(view.book) == 0
 
 
-class FlakySandbox:
-    """Fails as infrastructure does while `broken`, otherwise a real sandbox."""
-
-    def __init__(self, sandbox: LocalSandbox) -> None:
-        self.sandbox = sandbox
-        self.broken = True
-        self.version = sandbox.version
-
-    def run(self, jobs: Sequence[Job]) -> list[JobResult]:
-        if self.broken:
-            raise SandboxError("the machine is on fire")
-        return self.sandbox.run(jobs)
-
-    def close(self) -> None:
-        pass
-
-
 @pytest.mark.parametrize("make", [parallel_env, env])
 def test_failing_infrastructure_is_an_error_and_never_a_reward(make: Any, sandbox: LocalSandbox) -> None:
-    flaky = FlakySandbox(sandbox)
-    game = make([DOUBLE], sandbox=flaky)
+    failing = FailingSandbox(sandbox)
+    game = make([DOUBLE], sandbox=failing)
     game.reset()
     parallel = make is parallel_env
     game.step({CODER: SQUARE} if parallel else SQUARE)
@@ -475,7 +439,7 @@ def test_failing_infrastructure_is_an_error_and_never_a_reward(make: Any, sandbo
         game.step(suite)
     assert game.agents == [CODER, TESTER]
     assert len(game.book) == 0
-    flaky.broken = False
+    failing.fails = False
     result = game.step(suite)  # the same step again
     assert (result[1] if parallel else game.rewards) == {CODER: 1 / 3, TESTER: 5 / 16}
 
@@ -537,11 +501,6 @@ class TestRounds:
         tester.reset(seed=0)
         assert [tester.step(SUITE)[1:3] for _ in range(2)] == [(3 / 16, False), (3 / 16, True)]
 
-    @pytest.mark.parametrize("rounds", [0, -1, 1.0, True, 1001, "2"])
-    def test_a_wrong_number_of_rounds_is_refused(self, rounds: Any) -> None:
-        with pytest.raises(ConfigurationError, match=r"rounds must be a whole number in \[1, 1000\], got"):
-            parallel_env([DOUBLE], rounds=rounds)
-
 
 class TestSingleSeat:
     def test_the_coders_view_is_one_step_against_a_frozen_tester(self, sandbox: LocalSandbox) -> None:
@@ -568,23 +527,6 @@ class TestSingleSeat:
         assert first == [view.reset(seed=3)[0]["code"], *(view.reset()[0]["code"] for _ in range(10))]
         chosen = {view.reset(options={"problem_id": "bundled/run-lengths"})[0]["code"] for _ in range(30)}
         assert len(chosen) == len(BY_ID["bundled/run-lengths"].mutants)
-
-    @pytest.mark.parametrize("asynchronous", [False, True])
-    def test_the_views_fit_vectors_with_the_settings_the_docs_name(self, asynchronous: bool) -> None:
-        makers = [lambda: TesterEnv([DOUBLE])] * 2
-        mode = AutoresetMode.SAME_STEP
-        vector: Any = (
-            AsyncVectorEnv(makers, shared_memory=False, autoreset_mode=mode)
-            if asynchronous
-            else SyncVectorEnv(makers, autoreset_mode=mode)
-        )
-        observations, _ = vector.reset(seed=0)
-        assert observations["question"] == (DOUBLE.question,) * 2
-        for _ in range(2):  # with SAME_STEP every action counts
-            _, rewards, terminated, _, _ = vector.step((SUITE, "assert double(3) == 7"))
-            assert rewards[0] > rewards[1]
-            assert terminated.all()
-        vector.close()
 
 
 class TestRendering:
@@ -680,31 +622,6 @@ class TestRendering:
         game.reset()
         with pytest.warns(UserWarning, match="render_mode"):
             assert game.render() is None
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"problems": []}, "problems must hold at least one problem, got none"),
-        (
-            {"problems": [DOUBLE, DOUBLE]},
-            r"problems must have distinct problem ids, got these more than once: \['double'\]",
-        ),
-        ({"problems": [Problem("x", "q", "f")]}, "must have a reference_solution.*got none for 'x'"),
-        ({"max_text_length": 20}, "max_text_length must be at least .*, got 20"),
-        ({"sandbox": subprocess}, "sandbox must be None or a sandbox"),
-        ({"rewards": RewardConfig(oracle="majority")}, "rewards.oracle must be reference or golden where .*'majority'"),
-        ({"problems": [WITHOUT], "rewards": RewardConfig(tester_reward="cure")}, "must have golden_tests .*'double'"),
-        ({"problems": [WITHOUT], "rewards": RewardConfig(oracle="golden")}, "must have golden_tests .*'double'"),
-        ({"render_mode": "video"}, "render_mode must be None or one of human, ansi, html, rgb_array, got 'video'"),
-        ({"max_text_length": 0}, "max_text_length must be a whole number of at least 1, got 0"),
-        ({"problems": [DOUBLE], "max_text_length": 20}, "max_text_length must be at least 53, .*'double', got 20"),
-    ],
-)
-def test_bad_arguments_are_refused_at_once(arguments: dict[str, Any], message: str) -> None:
-    for make in (parallel_env, env, CoderEnv, TesterEnv):
-        with pytest.raises(ConfigurationError, match=message):
-            make(**arguments)
 
 
 @pytest.mark.parametrize("opponent", [None, "golden", "random", "fuzz"])

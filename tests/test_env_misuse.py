@@ -1,8 +1,10 @@
 """The environments in wrong and in rough hands: arguments, actions, orders of calls, copies, vectors, wrappers."""
 
 import copy
+import dataclasses
 import pickle
 import re
+import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,6 +13,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from double_question import DOUBLE, SQUARE
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 from pettingzoo.utils.wrappers import BaseParallelWrapper, MultiEpisodeEnv, MultiEpisodeParallelEnv
@@ -29,42 +32,51 @@ from codea1_env.registration import CODER_ID, DISCRETE_TESTER_ID
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
-DOUBLE = Problem(
-    problem_id="double",
-    question="Write `double(x)`, which returns twice the integer x.",
-    entry_point="double",
-    reference_solution="def double(x):\n    return 2 * x\n",
-    golden_tests=(TestCase("double(2)", "4"),),
-)
-SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
+WITHOUT = dataclasses.replace(DOUBLE, golden_tests=())
 SUITE = "assert double(2) == 4\nassert double(3) == 6\n"
 PAID = {CODER: 1 / 2, TESTER: (2 / 8 + 1 / 8) / 2}
-TEXT_GAMES = (parallel_env, raw_env, env, CoderEnv, TesterEnv)
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "message"),
+    ("arguments", "message"),
     [
-        ("problems", DOUBLE, "problems must be None or a list of Problems, got Problem"),
-        ("problems", "double", "path of a problem file, got 'double', which cannot be read: No such file or directory"),
-        ("problems", b"double", "problems must be None or a list of Problems, got bytes"),
-        ("problems", [DOUBLE, "double"], "problems must be None or a list of Problems, got str in it"),
-        ("sandbox", "docker", "sandbox must be None or a sandbox, as .*, got 'docker'"),
-        ("sandbox", LocalSandbox, "sandbox must be None or a sandbox"),
-        ("rewards", None, "rewards must be a codea1_env.RewardConfig, got None"),
-        ("book", "book.jsonl", "book must be None or a codea1_env.MistakeBook, got 'book.jsonl'"),
-        ("recorder", "games.jsonl", "recorder must be None or a recording.Recorder, got 'games.jsonl'"),
-        ("max_text_length", 1e6, "max_text_length must be a whole number of at least 1, got 1000000.0"),
-        ("max_text_length", "long", "max_text_length must be a whole number of at least 1, got 'long'"),
-        ("render_mode", ["human"], "render_mode must be None or one of"),
+        ({"problems": []}, "problems must hold at least one problem, got none"),
+        ({"problems": [DOUBLE, DOUBLE]}, r"must have distinct problem ids, got these more than once: \['double'\]"),
+        ({"problems": [Problem("x", "q", "f")]}, "must have a reference_solution.*got none for 'x'"),
+        ({"problems": DOUBLE}, "problems must be None or a list of Problems, got Problem"),
+        ({"problems": "double"}, "path of a problem file, got 'double', which cannot be read: No such file or direct"),
+        ({"problems": b"double"}, "problems must be None or a list of Problems, got bytes"),
+        ({"problems": [DOUBLE, "double"]}, "problems must be None or a list of Problems, got str in it"),
+        ({"sandbox": "docker"}, "sandbox must be None or a sandbox, as .*, got 'docker'"),
+        ({"sandbox": LocalSandbox}, "sandbox must be None or a sandbox"),
+        ({"sandbox": subprocess}, "sandbox must be None or a sandbox"),
+        ({"rewards": None}, "rewards must be a codea1_env.RewardConfig, got None"),
+        ({"rewards": RewardConfig(oracle="majority")}, "rewards.oracle must be reference or golden where .*'majority'"),
+        ({"problems": [WITHOUT], "rewards": RewardConfig(tester_reward="cure")}, "must have golden_tests .*'double'"),
+        ({"problems": [WITHOUT], "rewards": RewardConfig(oracle="golden")}, "must have golden_tests .*'double'"),
+        ({"book": "book.jsonl"}, "book must be None or a codea1_env.MistakeBook, got 'book.jsonl'"),
+        ({"recorder": "games.jsonl"}, "recorder must be None or a recording.Recorder, got 'games.jsonl'"),
+        ({"max_text_length": 0}, "max_text_length must be a whole number of at least 1, got 0"),
+        ({"max_text_length": 1e6}, "max_text_length must be a whole number of at least 1, got 1000000.0"),
+        ({"max_text_length": "long"}, "max_text_length must be a whole number of at least 1, got 'long'"),
+        ({"max_text_length": 20}, "max_text_length must be at least .*, got 20"),
+        ({"problems": [DOUBLE], "max_text_length": 20}, "max_text_length must be at least 53, .*'double', got 20"),
+        ({"render_mode": ["human"]}, "render_mode must be None or one of"),
+        ({"render_mode": "video"}, "render_mode must be None or one of human, ansi, html, rgb_array, got 'video'"),
+        *(({"rounds": n}, r"rounds must be a whole number in \[1, 1000\], got") for n in (0, -1, 1.0, True, 1001, "2")),
     ],
 )
-@pytest.mark.parametrize("make", TEXT_GAMES)
-def test_an_argument_of_another_kind_is_refused_when_the_game_is_made(
-    make: Callable[..., Any], name: str, wrong: Any, message: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        make(**{name: wrong})
+def test_an_argument_that_no_game_can_have_is_refused_when_it_is_made(arguments: dict[str, Any], message: str) -> None:
+    for make in (parallel_env, raw_env, env, CoderEnv, TesterEnv):
+        with pytest.raises(ConfigurationError, match=message):
+            make(**arguments)
+
+
+@pytest.mark.parametrize("testers", [0, 101, 1.0, True, "2", None])
+def test_the_number_of_testers_is_a_whole_number(testers: Any) -> None:
+    for make in (env, parallel_env):
+        with pytest.raises(ConfigurationError, match=r"testers must be a whole number in \[1, 100\], got "):
+            make([DOUBLE], testers=testers)
 
 
 def test_an_opponent_that_is_none_is_refused_when_the_view_is_made() -> None:
@@ -150,7 +162,7 @@ def test_an_arena_refuses_arguments_of_another_kind(wrong: dict[str, Any], messa
         Arena(**({"sandbox": sandbox} | wrong))
 
 
-@pytest.mark.parametrize("actions", [None, 5, CODER, [CODER], {1: "", "b": ""}, {}])
+@pytest.mark.parametrize("actions", [None, 5, CODER, [CODER], {1: "", "b": ""}, {}, {TESTER: SUITE}])
 def test_what_is_no_dictionary_of_actions_is_refused_and_the_episode_stands(
     actions: Any, sandbox: LocalSandbox
 ) -> None:
@@ -193,6 +205,11 @@ def test_a_response_that_is_no_text_is_refused_by_every_face_and_the_episode_sta
             turns.step(response)
         turns.step(SUITE)
         assert turns.rewards == PAID
+    parallel = parallel_env([DOUBLE], sandbox=sandbox)
+    parallel.reset()
+    with pytest.raises(ConfigurationError, match=message):
+        parallel.step({CODER: response})
+    parallel.step({CODER: SQUARE})
     view = TesterEnv([DOUBLE], opponent=OracleCoder(), sandbox=sandbox)
     view.reset()
     with pytest.raises(ConfigurationError, match=message):

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from double_question import DOUBLE, SQUARE, FailingSandbox
 
-from codea1_env import Arena, Match, MistakeBook, Problem, RewardConfig, TestCase
+from codea1_env import Arena, Match, MistakeBook, RewardConfig, TestCase
 from codea1_env.envs import testing
 from codea1_env.envs.environment import env, parallel_env
 from codea1_env.envs.episode import CODER, TESTER
@@ -16,14 +17,6 @@ from codea1_env.records.recording import Recorder, read_recording, replay
 from codea1_env.sandbox import LocalSandbox
 from codea1_env.viewer import view
 
-DOUBLE = Problem(
-    "double",
-    "Write `double(x)`, which returns twice the integer x.",
-    "double",
-    reference_solution="def double(x):\n    return 2 * x\n",
-    golden_tests=(TestCase("double(2)", "4"),),
-)
-SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
 WEAK = "assert double(2) == 4\nassert double(0) == 0\n"
 STRONG = "assert double(3) == 6\nassert double(5) == 10\n"
 AGENTS = [CODER, TESTER, "tester_1"]
@@ -145,37 +138,17 @@ def test_all_due_actions_must_be_there_and_a_refused_step_takes_none(sandbox: Lo
     assert game.step({TESTER: WEAK, "tester_1": STRONG})[1] == PAID
 
 
-def test_a_failing_sandbox_leaves_the_turn_with_the_last_tester() -> None:
-    class Failing(LocalSandbox):
-        fails = True
-
-        def run(self, jobs: Any) -> Any:
-            if self.fails:
-                raise SandboxError("no room")
-            return super().run(jobs)
-
-    with Failing() as sandbox:
-        game = env([DOUBLE], sandbox=sandbox, testers=2)
-        game.reset()
-        game.step(SQUARE)
-        game.step(WEAK)
-        with pytest.raises(SandboxError, match="no room"):
-            game.step(STRONG)
-        sandbox.fails = False
+def test_a_failing_sandbox_leaves_the_turn_with_the_last_tester(sandbox: LocalSandbox) -> None:
+    failing = FailingSandbox(sandbox)
+    game = env([DOUBLE], sandbox=failing, testers=2)
+    game.reset()
+    game.step(SQUARE)
+    game.step(WEAK)
+    with pytest.raises(SandboxError, match="on fire"):
         game.step(STRONG)
-        assert game.rewards == PAID
-
-
-@pytest.mark.parametrize("testers", [0, 101, 1.0, True, "2", None])
-def test_the_number_of_testers_is_a_whole_number(testers: Any) -> None:
-    for make in (env, parallel_env):
-        with pytest.raises(ConfigurationError, match=r"testers must be a whole number in \[1, 100\], got "):
-            make([DOUBLE], testers=testers)
-
-
-def test_one_tester_is_the_game_as_it_was(sandbox: LocalSandbox) -> None:
-    shown = [testing.trajectory(parallel_env(sandbox=sandbox, **given)) for given in ({}, {"testers": 1})]
-    assert shown[0] == shown[1]
+    failing.fails = False
+    game.step(STRONG)
+    assert game.rewards == PAID
 
 
 class Writes:

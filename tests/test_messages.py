@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from double_question import DOUBLE, RIGHT, SQUARE
 
 from codea1_env.adapters.trl_environments import TesterSeat
 from codea1_env.adapters.trl_rewards import CoderRewardFunction, TesterRewardFunction
@@ -17,22 +18,12 @@ from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, Play
 from codea1_env.evaluation.wrong_programs import read_programs
 from codea1_env.players import CoderRequest, GoldenTester, RecordedPlayer
 from codea1_env.players.completions import read_completions
-from codea1_env.problems import Problem, TestCase
 from codea1_env.reading.messages import answer_text
 from codea1_env.records.matches import read_match
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
 
-DOUBLE = Problem(
-    "double",
-    "Write `double(x)`.",
-    "double",
-    reference_solution="def double(x):\n    return 2 * x\n",
-    golden_tests=(TestCase("double(2)", "4"),),
-)
 SUITE = "assert double(3) == 6\nassert double(2) == 4"
-RIGHT = "def double(x):\n    return x + x\n"
-SQUARE = "def double(x):\n    return x * x\n"
 
 
 class Dumped:

@@ -108,12 +108,6 @@ def test_greedy_answers_are_asked_for_one_at_a_time() -> None:
     assert [request["n"] for request in server.asked] == [1, 1]
 
 
-def test_the_length_limit_is_told() -> None:
-    with serving(lambda *_: Reply(body=completion("a b", finish_reason="length"))) as server:
-        ((answer,),) = Seat(server).player.respond(ONE)
-    assert answer.truncated
-
-
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 def test_what_passes_is_tried_again_with_growing_waits(status: int) -> None:
     with serving(in_turn(Reply(status), Reply(status))) as server:
@@ -172,55 +166,42 @@ def test_what_will_not_pass_is_not_tried_again(reply: Reply) -> None:
     assert seat.waits == []
 
 
-def test_an_answer_all_of_which_went_into_hidden_reasoning_is_empty_and_truncated() -> None:
-    body = b'{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}'
-    with serving(lambda *_: Reply(body=body)) as server:
-        ((answer,),) = Seat(server).player.respond(ONE)
-    assert (answer.text, answer.truncated) == ("", True)
+SILENT = [
+    silence(),
+    silence(reasoning="It is 3."),
+    silence(reasoning_content="```python\ndef f(x): return 3\n```"),
+    silence(reasoning_content="It is 3.", content=""),
+    silence(reasoning="It is 3.", content="\n"),
+    silence(content=[{"type": "thinking", "thinking": "It is 3."}]),
+    silence(finish_reason="eos_token"),
+    silence(tool_calls=[{"id": "1"}], finish_reason="tool_calls"),
+    silence(finish_reason="content_filter"),
+    b'{"choices": [{"message": {"role": "assistant", "reasoning": "3"}, "finish_reason": "stop"}]}',
+]
+"""Messages without content."""
 
 
 @pytest.mark.parametrize(
-    "body",
+    ("body", "text", "truncated", "is_silent"),
     [
-        silence(),
-        silence(reasoning="It is 3."),
-        silence(reasoning_content="```python\ndef f(x): return 3\n```"),
-        silence(reasoning_content="It is 3.", content=""),
-        silence(reasoning="It is 3.", content="\n"),
-        silence(content=[{"type": "thinking", "thinking": "It is 3."}]),
-        silence(finish_reason="eos_token"),
-        silence(tool_calls=[{"id": "1"}], finish_reason="tool_calls"),
-        silence(finish_reason="content_filter"),
-        b'{"choices": [{"message": {"role": "assistant", "reasoning": "3"}, "finish_reason": "stop"}]}',
+        *((body, "", False, True) for body in SILENT),
+        (silence(refusal="I will not."), "I will not.", False, True),
+        (completion("def f(x): return 3"), "def f(x): return 3", False, False),
+        (completion(""), "", False, False),
+        (completion("a b", finish_reason="length"), "a b", True, False),
+        (silence(content="x", reasoning_content="hm"), "x", False, False),
+        (silence(finish_reason="length", reasoning="hm"), "", True, False),
+        (b'{"choices": [{"message": {"content": null}, "finish_reason": "length"}]}', "", True, False),
     ],
 )
-def test_a_message_without_content_is_an_empty_answer_that_is_marked(body: bytes) -> None:
+def test_an_answer_has_its_text_and_says_whether_it_was_cut_off_or_had_no_content(
+    body: bytes, text: str, truncated: bool, is_silent: bool
+) -> None:
     with serving(lambda *_: Reply(body=body)) as server:
         seat = Seat(server)
         ((answer,),) = seat.player.respond(ONE)
-    assert (answer.text.strip(), answer.truncated, answer.is_silent) == ("", False, True)
+    assert (answer.text.strip(), answer.truncated, answer.is_silent) == (text, truncated, is_silent)
     assert seat.waits == []
-
-
-def test_a_refusal_is_what_the_model_says_and_is_marked() -> None:
-    with serving(lambda *_: Reply(body=silence(refusal="I will not."))) as server:
-        ((answer,),) = Seat(server).player.respond(ONE)
-    assert (answer.text, answer.is_silent) == ("I will not.", True)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        completion("def f(x): return 3"),
-        completion(""),
-        silence(content="x", reasoning_content="hm"),
-        silence(finish_reason="length", reasoning="hm"),
-    ],
-)
-def test_text_an_empty_text_and_an_answer_cut_off_are_not_silent(body: bytes) -> None:
-    with serving(lambda *_: Reply(body=body)) as server:
-        ((answer,),) = Seat(server).player.respond(ONE)
-    assert not answer.is_silent
 
 
 def test_a_server_that_is_mostly_silent_is_an_error_that_says_so_and_one_that_is_rarely_so_goes_on() -> None:

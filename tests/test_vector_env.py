@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import double_question
 import gymnasium
 import numpy as np
 import pytest
@@ -14,20 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import codea1_env
-from codea1_env import MistakeBook, Problem, RewardConfig, TestCase, bundled_problems, parallel_env, vector_env
+from codea1_env import MistakeBook, RewardConfig, TestCase, bundled_problems, parallel_env, vector_env
 from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.errors import Codea1Error, ConfigurationError, SandboxError, UnusableReference
 from codea1_env.records.recording import Recorder
 from codea1_env.sandbox import Job, JobResult, LocalSandbox
 
-DOUBLE = Problem(
-    "double",
-    "Write `double(x)`, which returns twice the integer x.",
-    "double",
-    reference_solution="def double(x):\n    return 2 * x\n",
-    golden_tests=(TestCase("double(2)", "4"),),
-    time_limit_s=0.2,
-)
+DOUBLE = dataclasses.replace(double_question.DOUBLE, time_limit_s=0.2)
 SORTED = dataclasses.replace(
     DOUBLE,
     problem_id="backwards",
@@ -225,33 +219,21 @@ def test_the_number_of_episodes_is_a_whole_number(num_envs: Any) -> None:
         vector_env(num_envs)
 
 
-class Failing(LocalSandbox):
-    """Fails while it is told to."""
-
-    fails = False
-
-    def run(self, jobs: Any) -> list[JobResult]:
-        if self.fails:
-            raise SandboxError("no room")
-        return super().run(jobs)
-
-
-def test_a_failing_sandbox_pays_nobody_and_the_step_may_be_made_again() -> None:
-    with Failing() as sandbox:
-        games, other = (vector_env(2, [DOUBLE], sandbox=sandbox) for _ in range(2))
-        for each in (games, other):
-            each.reset(seed=0)
-            each.step({CODER: [CODES[1], CODES[2]]})
-        before = str(games.state())
-        sandbox.fails = True
-        with pytest.raises(SandboxError, match="no room"):
-            games.step({TESTER: [SUITES[1]] * 2})
-        assert str(games.state()) == before
-        assert [len(book) for book in games.books] == [0, 0]
-        sandbox.fails = False
-        again, first = (each.step({TESTER: [SUITES[1]] * 2}) for each in (games, other))
-        assert str(again) == str(first)
-        assert [len(book) for book in games.books] == [0, 2]
+def test_a_failing_sandbox_pays_nobody_and_the_step_may_be_made_again(sandbox: LocalSandbox) -> None:
+    failing = double_question.FailingSandbox(sandbox)
+    games, other = (vector_env(2, [DOUBLE], sandbox=failing) for _ in range(2))
+    for each in (games, other):
+        each.reset(seed=0)
+        each.step({CODER: [CODES[1], CODES[2]]})
+    before = str(games.state())
+    with pytest.raises(SandboxError, match="on fire"):
+        games.step({TESTER: [SUITES[1]] * 2})
+    assert str(games.state()) == before
+    assert [len(book) for book in games.books] == [0, 0]
+    failing.fails = False
+    again, first = (each.step({TESTER: [SUITES[1]] * 2}) for each in (games, other))
+    assert str(again) == str(first)
+    assert [len(book) for book in games.books] == [0, 2]
 
 
 def test_a_reference_that_does_not_run_is_named_and_nothing_changes(sandbox: LocalSandbox) -> None:

@@ -35,9 +35,6 @@ with extra("train", "language models on CPUs need"):
     import torch
     import torch.nn.functional as F
     from torch import Tensor
-with extra("train", "language models need"):
-    import torch
-    from torch import Tensor
 
 SHARED_AT_LEAST = 16
 """Tokens that a prompt must share with the one before, to be read from there."""
@@ -65,8 +62,8 @@ class ContinuousEngine(RolloutEngine):
         self.model = model
         self.prompt_tokens = self.read_tokens = 0
         """Tokens of the prompts of the last call, each prompt once, and those that had to be read."""
+        self.slots = slots or default_slots(model.base.device.type, model.base.dtype.itemsize)
         self._adapters = {} if adapters is None else adapters
-        self._slots = slots or default_slots(model.base.device.type, model.base.dtype.itemsize)
         self._cache: Tensor | None = None  # flat: batches of other shapes use it, too
         self._pieces: dict[int, str] = {}
 
@@ -117,10 +114,6 @@ class ContinuousEngine(RolloutEngine):
         if token not in self._pieces:
             self._pieces[token] = self.model.tokenizer.decode([token])
         return self._pieces[token]
-
-    @property
-    def slots(self) -> int:
-        return self._slots
 
 
 class _RowsInSlots:

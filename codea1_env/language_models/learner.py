@@ -290,25 +290,20 @@ class _Head:
     def descend(self, objective: Objective, rows: Sequence[int]) -> Learnt:
         """Fill in `gradient`."""
         self.gradient = torch.zeros_like(self._hidden, dtype=torch.float32)
-        whole = None if objective.by_token else self.read()
         slopes = None
-        if whole is not None:
-            slopes = _slope(objective, rows, torch.cat(whole.log_probs), 0).to(self._hidden.device)
+        if not objective.by_token:
+            slopes = _slope(objective, rows, torch.cat(self.read().log_probs), 0).to(self._hidden.device)
         chunks = []
         with torch.no_grad():
             for start in range(0, len(self._pack.targets), self._at_once):
                 log_probs, entropies, weights, sums = self._chunk(start)
-                places, targets = (
-                    part[start : start + self._at_once] for part in (self._pack.places, self._pack.targets)
-                )
-                own = slopes[start : start + self._at_once] if slopes is not None else None
-                if own is None:
-                    own = _slope(objective, rows, log_probs, start)
+                chunk = slice(start, start + self._at_once)
+                own = _slope(objective, rows, log_probs, start) if slopes is None else slopes[chunk]
                 # d log p(t) / d logits = onehot(t) - p, over the temperature
                 own = own[:, None] / self._temperature
-                logits = weights.mul_(-own / sums).scatter_add_(1, targets[:, None], own)
+                logits = weights.mul_(-own / sums).scatter_add_(1, self._pack.targets[chunk, None], own)
                 back = self._head.back(logits.to(self._hidden.dtype)).float()
-                self.gradient.index_add_(0, places, back)
+                self.gradient.index_add_(0, self._pack.places[chunk], back)
                 chunks.append((log_probs, entropies))
         self._room = None
         log_probs, entropies = (torch.cat(values) for values in zip(*chunks, strict=True))
@@ -318,8 +313,8 @@ class _Head:
     def _chunk(self, start: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Log-probabilities and entropies, (tokens,); what is in proportion to the probabilities, (tokens, vocabulary),
         until the next chunk is asked for, and its sums, (tokens, 1)."""
-        places, targets = (part[start : start + self._at_once] for part in (self._pack.places, self._pack.targets))
-        logits = self._head(self._hidden[places])
+        chunk = slice(start, start + self._at_once)
+        logits = self._head(self._hidden[self._pack.places[chunk]])
         if self._room is None:
             self._room = logits.new_empty((2, *logits.shape), dtype=torch.float32)
         scores, weights = self._room[:, : len(logits)]
@@ -329,7 +324,7 @@ class _Head:
         scores -= scores.amax(dim=1, keepdim=True)
         torch.exp(scores, out=weights)
         sums = weights.sum(dim=1, keepdim=True)
-        log_probs = scores.gather(1, targets[:, None]) - sums.log()
+        log_probs = scores.gather(1, self._pack.targets[chunk, None]) - sums.log()
         entropies = sums.log() - torch.bmm(weights[:, None], scores[:, :, None])[:, 0] / sums
         return log_probs[:, 0], entropies[:, 0], weights, sums
 

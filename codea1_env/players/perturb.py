@@ -46,22 +46,27 @@ def perturbed(node: ast.expr, generator: random.Random) -> ast.expr:
         return ast.Tuple(_one_changed(node.elts, generator))  # tuples are records: their length has a meaning
     if isinstance(node, ast.Dict) and None not in node.keys:
         return _dict(node, generator)
+    changed: Any
+    match _value(node):
+        case bool(value):
+            changed = not value
+        case int(value):
+            changed = _integer(value, generator)
+        case float(value):
+            changed = generator.choice((0.0, -value, value + 1.0, value - 1.0, value / 2))
+        case str(value) | bytes(value):
+            changed = _string(value, generator)
+        case _:
+            return node
+    return _expression(value_source(changed))
+
+
+def _value(node: ast.expr) -> object:
+    """Of a literal; None of any other expression."""
     try:
-        value = ast.literal_eval(node)
+        return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return node
-    changed: Any = value
-    if isinstance(value, bool):
-        changed = not value
-    elif isinstance(value, int):
-        changed = _integer(value, generator)
-    elif isinstance(value, float):
-        changed = generator.choice((0.0, -value, value + 1.0, value - 1.0, value / 2))
-    elif isinstance(value, str | bytes):
-        changed = _string(value, generator)
-    else:
-        return node
-    return ast.parse(value_source(changed), mode="eval").body
+        return None
 
 
 def _integer(value: int, generator: random.Random) -> int:
@@ -142,20 +147,17 @@ def boundary(node: ast.expr, generator: random.Random) -> ast.expr:
         return ast.Tuple([boundary(element, generator) for element in node.elts])
     if isinstance(node, ast.Dict) and None not in node.keys:
         return _boundary_dict(node, generator)
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return node
-    if isinstance(value, bool):
-        return ast.Constant(generator.random() < 0.5)
-    if isinstance(value, int):
-        return _expression(repr(generator.choice(_INTEGERS)))
-    if isinstance(value, float):
-        return _expression(generator.choice(_FLOATS))
-    if isinstance(value, str):
-        return ast.Constant(generator.choice(_STRINGS))
-    if isinstance(value, bytes):
-        return ast.Constant(generator.choice(_BYTES))
+    match _value(node):
+        case bool():
+            return ast.Constant(generator.random() < 0.5)
+        case int():
+            return _expression(repr(generator.choice(_INTEGERS)))
+        case float():
+            return _expression(generator.choice(_FLOATS))
+        case str():
+            return ast.Constant(generator.choice(_STRINGS))
+        case bytes():
+            return ast.Constant(generator.choice(_BYTES))
     return node
 
 
@@ -164,20 +166,10 @@ def _boundary_elements(elements: list[ast.expr], generator: random.Random) -> li
     if not elements:
         return []
     one = boundary(generator.choice(elements), generator)
+    many = [elements[index % len(elements)] for index in range(_LONG)]
+    options = ([], [one], [one, one], [*elements, one], many, [one] * _LONG)
     kind = generator.randrange(7)
-    if kind == 0:
-        return []
-    if kind == 1:
-        return [one]
-    if kind == 2:
-        return [one, one]
-    if kind == 3:
-        return [*elements, one]
-    if kind == 4:
-        return [elements[index % len(elements)] for index in range(_LONG)]
-    if kind == 5:
-        return [one] * _LONG
-    return [boundary(element, generator) for element in elements]
+    return options[kind] if kind < 6 else [boundary(element, generator) for element in elements]
 
 
 def _boundary_dict(node: ast.Dict, generator: random.Random) -> ast.expr:

@@ -167,7 +167,7 @@ def _boundary_elements(elements: list[ast.expr], generator: random.Random) -> li
         return []
     one = boundary(generator.choice(elements), generator)
     many = [elements[index % len(elements)] for index in range(_LONG)]
-    options = ([], [one], [one, one], [*elements, one], many, [one] * _LONG)
+    options: tuple[list[ast.expr], ...] = ([], [one], [one, one], [*elements, one], many, [one] * _LONG)
     kind = generator.randrange(7)
     return options[kind] if kind < 6 else [boundary(element, generator) for element in elements]
 

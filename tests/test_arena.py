@@ -148,30 +148,22 @@ def test_paper_fidelity_reads_every_operator_as_equality_and_has_no_surplus(sand
     assert suite.duel.tests[3].expected == "10"
 
 
-def test_the_same_call_spelt_differently_is_a_duplicate(sandbox: LocalSandbox) -> None:
-    problem = Problem("p", "?", "f", reference_solution="def f(a, b):\n    return len(a) + b\n")
-    suite = """
-assert f({1, 2}, 3) == 5
-assert f({2, 1}, 1 + 2) == 5
-assert f({1, 2}, 0x3) == 5
-assert f(a={1, 2}, b=3) == 5
-assert f({2, 1}, b=3) == 5
-assert f([1, 2], 3) == 5
-"""
-    (score,) = play(arena_of(sandbox), "def f(a, b):\n    return 0\n", suite, problem=problem).suites[0]
-    assert [test.status.value for test in score.duel.tests] == [
-        "kept",
-        "duplicate",
-        "duplicate",
-        "duplicate",
-        "duplicate",
-        "kept",
-    ]
-
-
 @pytest.mark.parametrize(
     ("problem", "calls", "statuses"),
     [
+        (
+            Problem("p", "?", "f", reference_solution="def f(a, b):\n    return len(a) + b\n"),
+            [
+                *("f({1, 2}, 3)", "f({2, 1}, 1 + 2)", "f({1, 2}, 0x3)", "f(a={1, 2}, b=3)", "f({2, 1}, b=3)"),
+                "f([1, 2], 3)",
+            ],
+            ["kept", *["duplicate"] * 4, "kept"],
+        ),
+        (  # the reference may be anything: the same values are the same call
+            Problem("p", "?", "f", reference_solution="f = lambda a, b=1: a + b\n"),
+            ["f(1)", "f(a=1)", "f(b=1, a=1)", "f(a=1, b=1)"],
+            ["kept", "duplicate", "kept", "duplicate"],
+        ),
         (
             Problem("d", "?", "f", reference_solution="def f(d):\n    return len(d)\n"),
             [
@@ -208,7 +200,15 @@ assert f([1, 2], 3) == 5
             ["kept", "duplicate", "kept"],
         ),
     ],
-    ids=["order of keys", "white space of a program's input", "trees", "trees without nodes", "lists of lists"],
+    ids=[
+        "spelling",
+        "no signature",
+        "order of keys",
+        "white space of a program's input",
+        "trees",
+        "trees without nodes",
+        "lists of lists",
+    ],
 )
 def test_one_call_in_another_order_or_spelling_is_paid_once(
     problem: Problem, calls: list[str], statuses: list[str], sandbox: LocalSandbox
@@ -220,32 +220,20 @@ def test_one_call_in_another_order_or_spelling_is_paid_once(
     assert found == statuses
 
 
-def test_where_the_reference_may_be_anything_the_same_values_are_the_same_call(sandbox: LocalSandbox) -> None:
-    problem = Problem("p", "?", "f", reference_solution="f = lambda a, b=1: a + b\n")
-    suite = "assert f(1) == 2\nassert f(a=1) == 2\nassert f(b=1, a=1) == 2\nassert f(a=1, b=1) == 2\n"
-    (score,) = play(arena_of(sandbox), "def f(a, b=1):\n    return 0\n", suite, problem=problem).suites[0]
-    assert [test.status.value for test in score.duel.tests] == ["kept", "duplicate", "kept", "duplicate"]
-
-
-def test_one_suites_hanging_calls_cost_another_suite_nothing(sandbox: LocalSandbox) -> None:
-    """Neither its validity now nor, by way of the cache, later."""
-    problem = Problem(
-        "h", "?", "h", reference_solution="def h(x):\n    while x > 9:\n        pass\n    return x\n", time_limit_s=0.1
-    )
-    hostile = "".join(f"assert h({x}) == 1\n" for x in (10, 11, 12, 13))
-    honest = "assert h(1) == 1\nassert h(2) == 2\n"
-    arena = arena_of(sandbox)
-    for _ in range(2):
-        first, second = play(arena, "def h(x):\n    return 0\n", hostile, honest, problem=problem).suites[0]
-        assert {(test.status, test.reason) for test in first.duel.tests} == {(Status.RAISES, "timeout")}
-        assert [(test.status, test.verdict) for test in second.duel.tests] == [(Status.KEPT, F)] * 2
-
-
 HANGS = Problem(
     "h", "?", "h", reference_solution="def h(x):\n    while x > 99:\n        pass\n    return x\n", time_limit_s=0.05
 )
 HANGING = "".join(f"assert h({x}) == 1\n" for x in range(100, 105))
 RIGHT_ONES = "assert h(1) == 1\nassert h(2) == 2\n"
+
+
+def test_one_suites_hanging_calls_cost_another_suite_nothing(sandbox: LocalSandbox) -> None:
+    """Neither its validity now nor, by way of the cache, later."""
+    arena = arena_of(sandbox)
+    for _ in range(2):
+        first, second = play(arena, "def h(x):\n    return 0\n", HANGING, RIGHT_ONES, problem=HANGS).suites[0]
+        assert {(test.status, test.reason) for test in first.duel.tests} == {(Status.RAISES, "timeout")}
+        assert [(test.status, test.verdict) for test in second.duel.tests] == [(Status.KEPT, F)] * 2
 
 
 @pytest.mark.parametrize("reward", ["code-a1", "cure"])
@@ -312,10 +300,8 @@ def test_a_long_suite_has_room_for_all_of_its_calls(sandbox: LocalSandbox) -> No
 
 def test_a_long_suite_is_not_asked_on_after_many_hangs_and_costs_another_nothing(sandbox: LocalSandbox) -> None:
     """However the suites stand to each other, and whatever is remembered; the second is as long as it may be."""
-    problem = Problem(
-        "h", "?", "h", reference_solution="def h(x):\n    while x > 9:\n        pass\n    return x\n", time_limit_s=0.1
-    )
-    hostile = "".join(f"assert h({x}) == {x}\n" for x in (1, *range(10, 10 + MOST_HANGS), 2, 99, 3))
+    problem = dataclasses.replace(HANGS, time_limit_s=0.1)
+    hostile = "".join(f"assert h({x}) == {x}\n" for x in (1, *range(100, 100 + MOST_HANGS), 2, 999, 3))
     honest = "".join(f"assert h({x}) == {x}\n" for x in (*range(1, -32, -1), 2))
     arena = arena_of(sandbox, config=RewardConfig(suite_size=1, fidelity="paper"))
     for order in ((hostile, honest), (honest, hostile), (hostile,)):
@@ -405,12 +391,6 @@ def test_replays_count_for_programs_without_suites_of_their_own(sandbox: LocalSa
     assert arena.book.frequencies("double") == {case(2): 3, case(3): 4, case(5): 1}
 
 
-def test_a_test_leaves_the_book_with_its_last_failure_forgiven(sandbox: LocalSandbox) -> None:
-    arena = arena_of(sandbox, {case(2): 1, case(3): 1})
-    play(arena, RIGHT, "")
-    assert arena.book.frequencies("double") == {}
-
-
 def test_new_failures_enter_once_per_suite_with_the_references_value(sandbox: LocalSandbox) -> None:
     arena = arena_of(sandbox)
     play(arena, SQUARE, "assert double(3) == 6\nassert double(2) == 4", "assert double(3) == 7\nassert double(5) == 10")
@@ -489,14 +469,6 @@ def test_a_problem_without_a_usable_reference_is_an_error(sandbox: LocalSandbox,
     problem = Problem("bad", "?", "double", reference_solution=reference, time_limit_s=0.3)
     with pytest.raises(UnusableReference, match="'bad' must"):
         play(arena_of(sandbox), RIGHT, asserts(1), problem=problem)
-
-
-def test_close_closes_the_sandbox() -> None:
-    sandbox = LocalSandbox()
-    with Arena(sandbox) as arena:
-        play(arena, RIGHT, asserts(1))
-    with pytest.raises(SandboxError, match="must be open"):
-        sandbox.run([])
 
 
 # Grades
@@ -722,9 +694,11 @@ def test_what_is_no_match_and_nothing_to_grade_is_refused(sandbox: LocalSandbox)
     assert arena.play(each for each in [match]) == arena_of(sandbox).play([match])
 
 
-def test_a_closed_arena_says_so() -> None:
+def test_a_closed_arena_says_so_and_has_closed_its_sandbox() -> None:
     with Arena(LocalSandbox()) as arena:
-        pass
+        play(arena, RIGHT, asserts(1))
+    with pytest.raises(SandboxError, match="must be open"):
+        arena.sandbox.run([])
     with pytest.raises(ConfigurationError, match="the arena must be open to play and to grade"):
         arena.play([])
     with pytest.raises(ConfigurationError, match="the arena must be open"):

@@ -316,29 +316,6 @@ class TestSpacesAndMasks:
             game.step({TESTER: 0})
         assert play(game, np.int64(1), np.array(0), np.int32(1))[1] == {CODER: 0.5, TESTER: 0.75}
 
-    def test_a_step_after_the_end_is_refused(self) -> None:
-        game = discrete.parallel_env([DOUBLE], rewards=TWO)
-        play(game, 0, 0, 0)
-        with pytest.raises(gymnasium.error.ResetNeeded):
-            game.step({CODER: 0, TESTER: 0})
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ({"pools": []}, "at least one pool"),
-            ({"pools": [DOUBLE, DOUBLE]}, "distinct problem ids"),
-            ({"masks": "nowhere"}, "masks must be"),
-            ({"render_mode": "html"}, "render_mode must be"),
-        ],
-    )
-    def test_arguments_outside_their_range_are_refused(self, arguments: dict[str, Any], message: str) -> None:
-        for make in (discrete.parallel_env, discrete.env, DiscreteCoderEnv):
-            with pytest.raises(ConfigurationError, match=message):
-                make(**arguments)
-        for unknown in ("nobody's", None, ["double"]):
-            with pytest.raises(ConfigurationError, match="must name a pool"):
-                discrete.parallel_env().reset(options={"problem_id": unknown})
-
     @pytest.mark.parametrize("program", [-1, 3])
     def test_a_program_that_is_not_there_has_no_score(self, program: int) -> None:
         with pytest.raises(ConfigurationError, match=r"a program must be None or an index in \[0, 2\]"):

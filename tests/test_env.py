@@ -399,15 +399,10 @@ class TestBook:
         with pytest.raises(ConfigurationError, match=r"options\['book'\] must be a MistakeBook, got str"):
             game.reset(options={"book": "book.jsonl"})
 
-    def test_the_exported_book_is_a_copy(self, sandbox: LocalSandbox) -> None:
-        game = parallel_env([DOUBLE], sandbox=sandbox)
-        play(game, SQUARE, SUITE)
-        game.book.record("double", (), [TestCase("double(9)", "18")])
-        assert game.book.frequencies("double") == FAILURES
-
-    def test_the_book_outlives_a_closed_sandbox(self) -> None:
+    def test_the_exported_book_is_a_copy_and_outlives_a_closed_sandbox(self) -> None:
         game = parallel_env([DOUBLE])
         play(game, SQUARE, SUITE)
+        game.book.record("double", (), [TestCase("double(9)", "18")])
         game.close()
         assert game.book.frequencies("double") == FAILURES
 

@@ -96,7 +96,11 @@ def test_an_opponent_that_is_none_is_refused_when_the_view_is_made() -> None:
     [
         ({"pools": "all"}, "pools must be None or a list of Pools, got str"),
         ({"pools": [DOUBLE]}, "pools must be None or a list of Pools, got Problem in it"),
+        ({"pools": []}, "at least one pool"),
+        ({"pools": discrete.bundled_pools()[:1] * 2}, "distinct problem ids"),
         ({"rewards": 0.5}, "rewards must be a codea1_env.RewardConfig, got 0.5"),
+        ({"masks": "nowhere"}, "masks must be"),
+        ({"render_mode": "html"}, "render_mode must be"),
     ],
 )
 def test_the_discrete_game_refuses_arguments_of_another_kind(arguments: dict[str, Any], message: str) -> None:
@@ -115,7 +119,7 @@ def test_options_of_another_kind_are_refused_and_a_seed_must_be_a_whole_number(m
     with pytest.raises(ConfigurationError, match=r"options must have no other names than .*problem_id, got 'foo'"):
         game.reset(options={"foo": 1})
     game.reset(options={"options": 1})  # as PettingZoo's own tests have it
-    for problem_id in (["double"], None, 3):
+    for problem_id in (["double"], None, 3, "nobody's"):
         with pytest.raises(ConfigurationError, match="must name a"):
             game.reset(options={"problem_id": problem_id})
     for seed in (-1, 1.0, "1"):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
+from double_question import DOUBLE, RIGHT, SQUARE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -327,16 +330,7 @@ def test_no_text_breaks_spans(response: str, sources: list[str]) -> None:
 # Through the arena
 
 
-PROBLEM = Problem(
-    "double",
-    "Twice x.",
-    "double",
-    reference_solution="def double(x):\n    return 2 * x\n",
-    golden_tests=(TestCase("double(1)", "2"), TestCase("double(5)", "10")),
-    time_limit_s=0.5,
-)
-RIGHT = "def double(x):\n    return x + x\n"
-SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
+PROBLEM = replace(DOUBLE, golden_tests=(TestCase("double(1)", "2"), TestCase("double(5)", "10")), time_limit_s=0.5)
 THREE = "def double(x):\n    return 6\n"  # right on 3 only
 BROKEN = "def double(x):\n    return x +\n"
 

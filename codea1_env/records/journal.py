@@ -108,13 +108,8 @@ class Journal(Closing):
             raise self.damaged(1, "no plan")
         return {"judge": FIRST, **first}
 
-    def records(self) -> Iterator[Record]:
-        """Those after the plan, from the file. Raises FormatError with the line's number."""
-        for _, record in self.numbered():
-            yield record
-
     def numbered(self) -> Iterator[tuple[int, Record]]:
-        """The records with their lines' numbers."""
+        """The records after the plan, from the file, with their lines' numbers. Raises FormatError with that number."""
         with self.path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if number > 1 and line.endswith(b"\n"):

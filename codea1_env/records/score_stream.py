@@ -279,7 +279,7 @@ def score_onwards(
 
 def outputs(journal: Journal) -> Iterator[bytes]:
     """The output lines, in order."""
-    for record in journal.records():
+    for _, record in journal.numbered():
         yield str(record["output"]).encode("ascii")
 
 

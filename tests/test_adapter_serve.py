@@ -400,8 +400,7 @@ def test_a_program_that_cannot_begin_in_time_is_not_run_and_has_no_result() -> N
     hangs = {"code": "import time\ntime.sleep(99)", "run_timeout": 15}
     with server() as (client, _), concurrent.futures.ThreadPoolExecutor(2) as threads:
         slow = threads.submit(client.post, "/run_code", json=hangs)
-        while "codea1_under_way 1.0" not in client.get("/metrics").text:
-            time.sleep(0.05)
+        wait_for(client, "codea1_under_way 1.0")
         late = client.post("/run_code", json={"code": "print(1)", "compile_timeout": 0})
         assert (late.status_code, late.json()) == (
             504,

@@ -127,13 +127,6 @@ class TestConformance:
         with pytest.raises(AssertionError, match="equal seeds must give equal trajectories"):
             testing.check_parallel(lambda: Noisy(sandbox=sandbox))
 
-    def test_they_work_with_no_arguments(self) -> None:
-        for make in (parallel_env, env):
-            game = make()
-            game.reset()
-            game.close()
-            game.close()
-
     def test_the_three_constructors_take_the_same_arguments(self) -> None:
         expected = inspect.signature(raw_env).parameters
         assert inspect.signature(env).parameters == expected

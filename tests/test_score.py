@@ -195,19 +195,6 @@ def test_the_bytes_do_not_depend_on_what_is_remembered(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_the_bytes_do_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
-    source = write(tmp_path / "in.jsonl", [line(i % 3) for i in range(6)] + ["broken"] + [line(i) for i in range(3)])
-    outputs, books = [], []
-    for workers in ("1", "3"):
-        target, book = tmp_path / f"out{workers}", tmp_path / f"book{workers}"
-        assert main(["score", str(source), "-o", str(target), "--workers", workers, "--book", str(book)]) == 1
-        outputs.append(target.read_bytes())
-        books.append(book.read_bytes())
-    assert outputs[0] == outputs[1]
-    assert books[0] == books[1]
-    assert len(outputs[0].splitlines()) == 10
-
-
 def test_the_bytes_do_not_change_under_cpu_stress(tmp_path: Path) -> None:
     slow = "def f(x):\n    return sum(range(200_000)) * 0 + x * 2"
     looping = "def f(x):\n    while x == 3:\n        pass\n    return x * 2"

@@ -311,10 +311,10 @@ def recorded(count: int) -> str:
     return "".join(json.dumps(line(number)) + "\n" for number in range(count)) + "broken\n"
 
 
-def test_the_output_and_the_book_do_not_depend_on_the_number_of_arenas(tmp_path: Path) -> None:
+def test_the_output_and_the_book_do_not_depend_on_the_number_of_arenas_or_workers(tmp_path: Path) -> None:
     (tmp_path / "in").write_text(recorded(12))
     (tmp_path / "book-parts").mkdir()
-    for arenas in ((), ("--arenas", "3"), ("--arenas", "2", "--workers", "4", "parts")):
+    for arenas in ((), ("--workers", "3"), ("--arenas", "2", "--workers", "4", "parts")):
         name = "-".join(arenas)
         book = tmp_path / ("book-parts" if "parts" in arenas else f"book{name}")
         options = [each for each in arenas if each != "parts"]

@@ -239,9 +239,10 @@ class GameEnvironment(Environment[ResponseAction, Position, State]):  # type: ig
     def _position(self, mover: str | None = None) -> Position:
         """`mover`: the seat that has just responded."""
         episode = self._episode
-        rewards = _rewards(self._score) if self._score else {}
-        if self._seat != "both":
-            rewards = {name: reward for name, reward in rewards.items() if name == self._seat}
+        score, rewards = self._score, dict[str, float | None]()
+        if score is not None:
+            paid = {"coder": score.codes[0].reward, "tester": score.suites[0][0].reward}
+            rewards = {seat: reward for seat, reward in paid.items() if self._seat in ("both", seat)}
         return Position(
             done=episode.turn is None,
             reward=rewards.get(_NAMES[mover]),
@@ -271,10 +272,6 @@ class GameEnvironment(Environment[ResponseAction, Position, State]):  # type: ig
             for test in duel.tests
         ]
         return new + [JudgedLine(test="", status="replayed", verdict=str(each.verdict or "")) for each in duel.replays]
-
-
-def _rewards(score: MatchScore) -> dict[str, float | None]:
-    return {"coder": score.codes[0].reward, "tester": score.suites[0][0].reward}
 
 
 def _shown(value: object) -> str:

@@ -193,7 +193,8 @@ class Arena(Closing):
         matches = [game.match for game in games]
         programs = [[self._program(match.problem, code, config).source for code in match.codes] for match in matches]
         refused = [refused_by(sources, config) for sources in programs]
-        suites = [(match.problem, self._suite(text, match, config)) for match in matches for text in _texts(match)]
+        every = [(match, text) for match in matches for row in match.suites for text in row]
+        suites = [(match.problem, self._suite(text, match, config)) for match, text in every]
         parsed = time.perf_counter()
         replays = self._replays(games)
         golden = [self._golden(match.problem, config) for match in matches]
@@ -242,7 +243,10 @@ class Arena(Closing):
                 every.update(dict.fromkeys(program.all, rule))
                 games += [] if rule else [number] * len(program.all)
         results = iter(self._judge.run([turn for turn, rule in every.items() if not rule], games))
-        return {turn: _not_run(rule) if rule else next(results) for turn, rule in every.items()}
+        return {
+            turn: JobResult((), Outcome(OutcomeKind.ERROR, error=f"<refused: {rule}>")) if rule else next(results)
+            for turn, rule in every.items()
+        }
 
     def program(self, problem: Problem, response: str) -> Program:
         """A response as `play` reads it; read once, however often it is asked for."""
@@ -408,10 +412,6 @@ class Arena(Closing):
             raise ConfigurationError("the arena must be open to play and to grade, got one that was closed")
 
 
-def _not_run(rule: str) -> JobResult:
-    return JobResult((), Outcome(OutcomeKind.ERROR, error=f"<refused: {rule}>"))
-
-
 def _listed(name: str, must: str, given: Iterable[_Item]) -> list[_Item]:
     """What was given, once and for all: a generator can be read only once."""
     require(isinstance(given, Iterable), name, must, given)
@@ -500,10 +500,6 @@ def record_changes(book: MistakeBook, problem_id: str, changes: Visit) -> None:
         failed_replays=changes.failed_replays,
         rated=changes.rated,
     )
-
-
-def _texts(match: Match) -> Iterable[str]:
-    return itertools.chain.from_iterable(match.suites)
 
 
 def _grade(result: TrialResult, tests: Sequence[OwnTest]) -> Grade:

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from codea1_env.arena.match import MatchScore, SuiteScore
+from codea1_env.arena.match import MatchScore
 from codea1_env.checks import require_whole
 from codea1_env.mistake_book.files import bad_line, packed, read_lines, save_lines, unpacked
 from codea1_env.reading.responses import read_program
@@ -89,7 +89,8 @@ class TesterBook:
         for code, row in zip(score.codes, score.suites, strict=True):
             if code.executes is not True or not row or any(suite.reward is None for suite in row):
                 continue
-            kills = sum(map(_kills, row))
+            failed = [[test.verdict not in (None, Verdict.PASS) for test in suite.duel.tests] for suite in row]
+            kills = sum(map(any, failed))
             is_buggy = any(replay.verdict is not Verdict.PASS for replay in code.replays)
             self.record(score.problem_id, code.program, kills, len(row) - kills, is_buggy=is_buggy)
 
@@ -141,7 +142,3 @@ def _programs(listed: Any, number: int) -> dict[str, int]:
             raise bad_line(number, where, "occur once in its question", item)
         targets[program] = item[1]
     return targets
-
-
-def _kills(suite: SuiteScore) -> bool:
-    return any(test.verdict not in (None, Verdict.PASS) for test in suite.duel.tests)

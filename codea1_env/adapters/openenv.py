@@ -239,10 +239,9 @@ class GameEnvironment(Environment[ResponseAction, Position, State]):  # type: ig
     def _position(self, mover: str | None = None) -> Position:
         """`mover`: the seat that has just responded."""
         episode = self._episode
-        score, rewards = self._score, dict[str, float | None]()
-        if score is not None:
-            paid = {"coder": score.codes[0].reward, "tester": score.suites[0][0].reward}
-            rewards = {seat: reward for seat, reward in paid.items() if self._seat in ("both", seat)}
+        score = self._score
+        paid = {"coder": score.codes[0].reward, "tester": score.suites[0][0].reward} if score else {}
+        rewards = {seat: reward for seat, reward in paid.items() if self._seat in ("both", seat)}
         return Position(
             done=episode.turn is None,
             reward=rewards.get(_NAMES[mover]),

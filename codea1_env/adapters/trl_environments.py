@@ -73,8 +73,7 @@ class CoderSeat:
         Returns:
             How many tests it passed, and which ones it failed.
         """
-        table = self._table
-        return table.hand_in(program, lambda problem: self._play(problem, program), 0, for_coder)
+        return self._table.hand_in(program, lambda problem: self._play(problem, program), 0)
 
     def get_reward(self) -> float | None:
         """R_C of the last program, 0.0 without one; None where infrastructure failed."""
@@ -122,9 +121,7 @@ class TesterSeat:
         Returns:
             Which tests are valid, and which of them the program failed.
         """
-        return self._table.hand_in(
-            tests, lambda problem: self._table.play(problem, self._program, tests), 1, for_tester
-        )
+        return self._table.hand_in(tests, lambda problem: self._table.play(problem, self._program, tests), 1)
 
     def get_reward(self) -> float | None:
         """R_T of the last suite, 0.0 without one; None where infrastructure failed."""
@@ -162,14 +159,8 @@ class _SharedProblem:
         (score,) = self._arena.play([Match(problem, (code,), ((suite,),))])
         return score
 
-    def hand_in(
-        self,
-        text: object,
-        play: Callable[[Problem], MatchScore],
-        seat: Literal[0, 1],
-        tell: Callable[[MatchScore], str],
-    ) -> str:
-        """What the model is told about `text`. Its reward replaces the one before."""
+    def hand_in(self, text: object, play: Callable[[Problem], MatchScore], seat: Literal[0, 1]) -> str:
+        """What the model is told about `text`. Its reward replaces the one before. `seat`: 1 is a tester's."""
         if self._problem is None:
             raise ConfigurationError("reset must be called before a tool, got a call before it")
         if not isinstance(text, str):  # the model writes the arguments: anything that JSON can hold
@@ -187,7 +178,8 @@ class _SharedProblem:
         if self._reward is None:
             return "It could not be judged. That is not your fault."
         again = f"You may hand in another one ({self._left} left)." if self._left else "No attempt is left."
-        return f"{cut(tell(score), FEEDBACK_CHARACTERS)}\n{again}"
+        told = for_tester(score) if seat else for_coder(score)
+        return f"{cut(told, FEEDBACK_CHARACTERS)}\n{again}"
 
     def reward(self) -> float | None:
         if self._error is not None:

@@ -162,10 +162,6 @@ class AnswerEnd:
         self._closed = _closed(begun)
         self._at_fence = at_fence or len(fenced_ranges(begun)) > self._closed
 
-    @classmethod
-    def of(cls, request: RolloutRequest, sampling: RolloutSampling) -> AnswerEnd:
-        return cls(request.begun, at_fence=sampling.stop_at_fence, tests=request.tests)
-
     def is_reached(self, said: str) -> bool:
         """Whether the answer ends here. `said`: behind `begun`."""
         text = normalised(self._begun + said)
@@ -190,7 +186,8 @@ class GrowingAnswer:
     @classmethod
     def of(cls, request: RolloutRequest, sample: int, sampling: RolloutSampling) -> GrowingAnswer:
         """Before its first token. `sample`: which of the request's."""
-        return cls(request, Uniforms(request.key, sample), AnswerEnd.of(request, sampling), sampling.max_tokens)
+        ending = AnswerEnd(request.begun, at_fence=sampling.stop_at_fence, tests=request.tests)
+        return cls(request, Uniforms(request.key, sample), ending, sampling.max_tokens)
 
     @property
     def length(self) -> int:

@@ -240,17 +240,13 @@ def _shown_imports(problem: Problem) -> str:
     shown: list[str] = []
     modules: dict[str, None] = {}
     for statement in imported:
-        left_out = [alias for alias in statement.names if _bound(alias) not in named]
+        left_out = [each for each in statement.names if (each.asname or each.name.split(".")[0]) not in named]
         modules.update(dict.fromkeys(_module(statement, alias) for alias in left_out))
         statement.names = [alias for alias in statement.names if alias not in left_out]
         shown += [ast.unparse(statement)] if statement.names else []
     others = [ast.unparse(statement) for statement in statements if statement not in imported]
     more = [f"# and more of {', '.join(modules)}"] if modules else []
     return "\n".join([*shown, *more, *others])
-
-
-def _bound(alias: ast.alias) -> str:
-    return alias.asname or alias.name.split(".")[0]
 
 
 def _module(statement: ast.Import | ast.ImportFrom, alias: ast.alias) -> str:

@@ -66,7 +66,6 @@ CODE_NAMES = VALUE_NAMES | _named(
     string="capwords ascii_letters ascii_lowercase ascii_uppercase digits punctuation",
     json="dumps loads",
     io="BytesIO StringIO",
-    random="Random",
     re="compile",
     sys="maxsize",
     str="capitalize casefold center count encode endswith expandtabs find format index isalnum isalpha isascii "

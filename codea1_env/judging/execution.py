@@ -91,11 +91,9 @@ class Execution:
         self._remembered: BoundedCache[_Key, JobResult | Outcome] = BoundedCache(cache_bytes)
 
     def run(self, turns: Sequence[CallsJob], games: Sequence[int] | None = None) -> list[JobResult]:
-        """The results in the order of `turns`; the calls of a turn must be distinct. Raises SandboxError.
-
-        `games`: one number per turn. A program comes to in one game what it would come to without the others: where
-        several games have it, they have their turns one after the other. None: all turns are of one game.
-        """
+        """The results in the order of `turns`; the calls of a turn must be distinct. Raises SandboxError. `games`: one
+        number per turn, None for one game. A program comes to in one game what it would come to without the others:
+        where several games have it, they have their turns one after the other."""
         programs: dict[tuple[CallsJob, int], _CachedProgram] = {}
         waves: dict[int, list[_CachedProgram]] = {}
         known: Counter[CallsJob] = Counter()
@@ -224,11 +222,9 @@ def _gone_through(program: _CachedProgram, calls: Sequence[bytes]) -> tuple[list
 
 
 def _take_up(program: _CachedProgram, job: CallsJob, result: JobResult) -> None:
-    """What a sandbox job has shown of its program.
-
-    What it did not try is asked for again only where the job came to its strikes, or tried as much as its budget has
-    time for: a program can make believe that others have used up a call's time, but not that so many were answered.
-    """
+    """What a sandbox job has shown of its program. What it did not try is asked for again only where the job came to
+    its strikes, or tried as much as its budget has time for: a program can make believe that others have used up a
+    call's time, but not that so many were answered."""
     program.denied |= dict.fromkeys(result.denied[: MOST_NOTES - len(program.denied)])
     if program.load is None:
         program.load = JobResult((), result.load_failure)

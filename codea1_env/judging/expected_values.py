@@ -132,10 +132,8 @@ def golden_values(calls: Sequence[bytes], golden: Sequence[Expectation]) -> list
 
 
 def majority_values(calls: int, answers: Answers) -> list[ReferenceValue]:
-    """Per call the value that more solutions return than any other, two at least; a tie has none.
-
-    What came to no plain value (an exception, a time-out, an object) votes together, for there being no value.
-    """
+    """Per call the value that more solutions return than any other, two at least; a tie has none. What came to no
+    plain value (an exception, a time-out, an object) votes together, for there being no value."""
     return [_elected([row[call] for row in answers], least=2) for call in range(calls)]
 
 
@@ -143,8 +141,8 @@ def dual_values(suites: Sequence[Sequence[Expectation]], answers: Sequence[Answe
     """CodeT's dual execution agreement (arXiv 2207.10397) over all suites of one question; `answers[suite]`.
 
     Solutions that pass exactly the same tests, as written, form a set; its score is the number of its solutions times
-    the number of different tests that they pass. The values are those that more members of the best set return than
-    any other. None where two sets share the best score, or nobody passes a test.
+    that of the different tests they pass. The values are those that more members of the best set return than any other;
+    none where two sets share the best score, or nobody passes a test.
     """
     members = len(answers[0]) if answers else 0
     passed: list[set[_Claim]] = [set() for _ in range(members)]

@@ -2,9 +2,8 @@
 
 Batched passes: `evaluate` (tests to data), `run` (candidates on their turns), `reference_values` (the oracle), `judged`
 (what came back, compared as data). In a batch that is scored they follow in this order, so that nothing that was
-computed from an expected value exists while a candidate runs.
-Expected values and references stay here. Does not compute rewards, does not read responses and does not decide what
-candidates are asked: see `schedule.py`.
+computed from an expected value exists while a candidate runs. Computes no rewards, reads no responses and does not
+decide what candidates are asked: see `schedule.py`.
 """
 
 from __future__ import annotations
@@ -107,10 +106,8 @@ class Judge:
         execution_cache_mb: int = EXECUTION_CACHE_MB,
         reference_cache_mb: int = REFERENCE_CACHE_MB,
     ) -> None:
-        """`tolerance`: by types, or of floats; what the problem itself allows beyond it counts, too.
-
-        The caches' bounds are in MiB, 0 for none: of what candidates' calls came to and of the references' values.
-        """
+        """`tolerance`: by types, or of floats; what the problem itself allows beyond it counts, too. The caches' bounds
+        are in MiB, 0 for none: of what candidates' calls came to and of the references' values."""
         self._sandbox = sandbox
         self._tolerances = Tolerances.of(tolerance)
         self._oracle = Oracle(sandbox, bytes_of("reference_cache_mb", reference_cache_mb))
@@ -121,14 +118,8 @@ class Judge:
         """Every accepted test as data, or why its expressions have none. Literals need no evaluation; the rest runs in
         two processes per suite."""
         waiting = [[test for test in suite if test.arguments is None or test.value is None] for suite in suites]
-        jobs = [
-            ExpressionsJob(
-                expressions := tuple(test.expression for test in tests), hash_seed=seed, packages=_packages(expressions)
-            )
-            for tests in waiting
-            for seed in HASH_SEEDS
-            if tests
-        ]
+        texts = [tuple(test.expression for test in tests) for tests in waiting if tests]
+        jobs = [ExpressionsJob(each, hash_seed=seed, packages=_packages(each)) for each in texts for seed in HASH_SEEDS]
         results = iter(self._evaluated(jobs))
         evaluated = []
         for suite, tests in zip(suites, waiting, strict=True):
@@ -170,13 +161,10 @@ class Judge:
         return self._tolerances.or_laxer(problem.tolerances)
 
     def looked_at(self, asked: Sequence[tuple[str, bytes]]) -> list[Outcome]:
-        """What looks (`WrittenTest.look`) make of returned values: data in, data out, where no program runs.
-
-        A value that has no source is as one that raises.
-        """
+        """What looks (`WrittenTest.look`) make of returned values: data in, data out, where no program runs. A value
+        that has no source is as one that raises."""
         texts = [_looking(look, value) for look, value in asked]
-        jobs = [ExpressionsJob((text,), packages=_packages([text])) for text in texts]
-        results = self._evaluated(jobs)
+        results = self._evaluated([ExpressionsJob((text,), packages=_packages([text])) for text in texts])
         return [result.each(1)[0] for result in results]
 
     def tried_on(self, look: str, values: Sequence[bytes]) -> list[bool]:
@@ -239,27 +227,25 @@ class Judge:
         for place, (expected, outcome) in enumerate(pairs):
             if expected.relation is not None and expected.relation.raising:
                 outcome = raised_outcome(problem, outcome, expected.relation.raising)
-            looked.append(outcome)
             if expected.look and outcome.kind is OutcomeKind.VALUE:
                 if is_data(outcome.value):
-                    seen.append((place, expected.look, outcome.value))
+                    seen.append((place, (expected.look, outcome.value)))
                 else:
-                    looked[place] = Outcome(OutcomeKind.ERROR, error=NOT_PLAIN)
-        replacements = self.looked_at([(look, value) for _, look, value in seen])
-        for (place, _, _), outcome in zip(seen, replacements, strict=True):
+                    outcome = Outcome(OutcomeKind.ERROR, error=NOT_PLAIN)
+            looked.append(outcome)
+        for (place, _), outcome in zip(seen, self.looked_at([asked for _, asked in seen]), strict=True):
             looked[place] = outcome
         return looked
 
     def _verdict(self, problem: Problem, expectation: Expectation, outcome: Outcome, tolerance: Tolerances) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
-        arguments, value = expectation.arguments, expectation.value
         if expectation.relation is not None:
-            is_right = holds(expectation.relation, value, outcome.value, tolerance)
+            is_right = holds(expectation.relation, expectation.value, outcome.value, tolerance)
         else:
-            is_right = self.is_right(problem, arguments, outcome.value, value, tolerance)
-            if not is_right and expectation.or_value:
-                is_right = self.is_right(problem, arguments, outcome.value, expectation.or_value, tolerance)
+            stated = [expectation.value, *([expectation.or_value] if expectation.or_value else [])]
+            asked = (problem, expectation.arguments, outcome.value)
+            is_right = any(self.is_right(*asked, each, tolerance) for each in stated)
         return Verdict.PASS if is_right else Verdict.FAIL
 
 
@@ -300,13 +286,11 @@ def plain_values(
     not load. `fits`: `is_data` for iterators and objects, too."""
     if not result.loaded:
         return None
-    values = {
-        call: outcome.value
-        if outcome.kind is OutcomeKind.VALUE and len(outcome.value) <= _MAX_ANSWER and fits(outcome.value)
-        else None
-        for call, outcome in zip(ran.calls, result.outcomes, strict=True)
-    }
-    return tuple(values[call] for call in calls)
+    outcomes = dict(zip(ran.calls, result.outcomes, strict=True))
+    return tuple(
+        each.value if each.kind is OutcomeKind.VALUE and len(each.value) <= _MAX_ANSWER and fits(each.value) else None
+        for each in map(outcomes.__getitem__, calls)
+    )
 
 
 def _stated(outcome: Outcome, other: Outcome) -> Expectation | Reason:

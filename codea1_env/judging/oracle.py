@@ -60,10 +60,8 @@ class Oracle:
         self, asked: Sequence[tuple[Problem, Sequence[bytes]]], most_hangs: int | None = None
     ) -> list[list[ReferenceValue]]:
         """The reference's value for every encoded call. After `most_hangs` hangs and crashes in one row, the rest of
-        that row is taken for such, too, whatever other rows ask; None: never.
-
-        Raises UnusableReference where a problem has no reference or its reference does not load.
-        """
+        that row is taken for such, too, whatever other rows ask; None: never. Raises UnusableReference where a problem
+        has no reference or its reference does not load."""
         rows = [(_reference(problem), problem, calls) for problem, calls in asked if calls]
         problems = {reference: problem for reference, problem, _ in rows}
         digests = {reference: job_digest(reference) for reference in problems}
@@ -80,11 +78,9 @@ class Oracle:
         if most_hangs is not None:  # some rows' hangs may have kept others' calls from being tried
             left = [_left(reference, calls, known[reference], most_hangs) for reference, _, calls in rows]
             self._ask([*dict.fromkeys(batch for batch in left if batch is not None)], problems, known)
-        for reference, asking in new.items():
-            for call in asking:
-                value = known[reference].get(call)
-                if value is None or value.failure == OutcomeKind.CRASH:  # which may have been somebody else's doing
-                    continue
+        for reference, call in [(reference, call) for reference, asking in new.items() for call in asking]:
+            value = known[reference].get(call)
+            if value is not None and value.failure != OutcomeKind.CRASH:  # which may have been somebody else's doing
                 size = len(call) + len(value.value) + len(value.failure) + len(value.raised)
                 self._remembered.put((digests[reference], call), value, size)
         answers = iter([_row(calls, known[reference], most_hangs) for reference, _, calls in rows])

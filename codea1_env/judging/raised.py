@@ -2,9 +2,9 @@
 
     {'raises': 'ValueError', 'message': 'x is negative'}      `raises` is the first of its classes that the test names
 
-The process of a program says of every exception that leaves a call which classes it is of and what its text is, whoever
-asks for the call: nothing that is asked of a program tells that an exception is expected. What it says is untrusted
-and compared as data. Where the problem makes exceptions values (`Problem.raises`), the value says it.
+The process of a program says of every exception that leaves a call which classes it is of and what its text is: nothing
+that is asked of a program tells that an exception is expected. What it says is untrusted and compared as data. Where
+the problem makes exceptions values (`Problem.raises`), the value says it.
 """
 
 from __future__ import annotations

@@ -94,10 +94,8 @@ def script_job(source: str, script: str, limits: Limits, packages: tuple[str, ..
 
 
 def expected_tests(script: str) -> frozenset[str]:
-    """Names of the tests that the script's text defines, as `ScriptTest.name` has them, without their parameters.
-
-    What is made when it runs is not among them: a generated method, a class that a function returns.
-    """
+    """Names of the tests that the script's text defines, as `ScriptTest.name` has them, without their parameters; not
+    what is made when it runs: a generated method, a class that a function returns."""
     try:
         body = parse(script).body
     except Unparsable:
@@ -139,9 +137,7 @@ def _verdict(outcome: Outcome, expected: frozenset[str]) -> ScriptVerdict:
         return ScriptVerdict(failure="the process wrote no outcomes")
     if any(test.outcome not in _OUTCOMES for test in tests):
         return ScriptVerdict(failure="the process wrote no outcomes")
-    told = {test.name.partition("[")[0] for test in tests}
-    missing = sorted(expected - told)
-    if missing:
+    if missing := sorted(expected - {test.name.partition("[")[0] for test in tests}):
         why = next((f": {test.why}" for test in tests if test.outcome == "failed"), "")
         return ScriptVerdict(tests, f"{len(missing)} tests of the script have no outcome, {missing[0]} first{why}")
     return ScriptVerdict(tests)

@@ -2,8 +2,7 @@
 
 A test that the reference fails leaves its problem; a problem whose reference does not load, or passes none of its
 tests, is not usable, unless the function is the oracle and not the tests (UnLeakedTestBench): then tests that state
-another value get the function's. All of it is in the report: nothing is dropped silently. Does not read files: see
-`problems/sources`.
+another value get the function's. The report says all of it. Does not read files: see `problems/sources`.
 """
 
 from __future__ import annotations
@@ -208,13 +207,11 @@ def _imported(
     failed = tuple(pair for pair in zip(cases, result.verdicts, strict=True) if pair[1] is not Verdict.PASS)
     if problem.reference_solution is None:
         return Imported(problem.problem_id, problem, "", draft.left_out)
-    why_not = ""
     if not result.executes:
         why_not = "the reference does not load or does not define the entry point"
-    elif cases and len(failed) == len(cases) and draft.are_tests_trusted:
-        why_not = "the reference passes none of its tests"
-    if why_not:
         return Imported(problem.problem_id, None, why_not, draft.left_out, failed)
+    if cases and len(failed) == len(cases) and draft.are_tests_trusted:
+        return Imported(problem.problem_id, None, "the reference passes none of its tests", draft.left_out, failed)
     passed = set(cases) - {case for case, _ in failed}
     golden = [corrected.get(case, case) for case in problem.golden_tests if case in passed or case in corrected]
     hidden = tuple(case for case in problem.hidden_tests if case in passed)

@@ -4,10 +4,8 @@
     golden      the oracle of the coder alone: golden tests, each of which the reference passes
     majority    and `dual`, of both seats: what solutions agree on, which takes no more than that values are plain data
 
-Tests that cannot be read are left out and counted (`own_tests.py`). Of the others it runs all golden ones and the first
-MOST_HIDDEN hidden ones. A problem without tests was only loaded, and what
-its reference returns is not known: `Usability.note` says so. Does not promise that a reference is right, nor that the
-question asks for what it does.
+Of the tests that can be read it runs all golden ones and the first MOST_HIDDEN hidden ones. A problem without tests was
+only loaded: `Usability.note` says so. Does not promise that a reference is right, nor that the question asks for it.
 """
 
 from __future__ import annotations
@@ -67,12 +65,9 @@ class Usability:
 
     def __str__(self) -> str:
         """One line for people: which judge each seat gets, sealed by its oracles or a script's."""
-        parts = []
-        if self.coder and self.coder == self.tester:
-            parts.append(f"coder and tester ({', '.join(self.coder)})")
-        else:
-            parts += [f"coder ({', '.join(self.coder)})"] if self.coder else []
-            parts += [f"tester ({', '.join(self.tester)})"] if self.tester else []
+        seats = {"coder": self.coder, "tester": self.tester}
+        seats = {"coder and tester": self.coder} if self.coder == self.tester else seats
+        parts = [f"{seat} ({', '.join(oracles)})" for seat, oracles in seats.items() if oracles]
         parts += ["coder (by its test script, unsealed: --judge scripts)"] if self.problem.test_script else []
         parts.append(f"{self.right} of {self.tests} tests are right" if self.tests else "no tests")
         if self.tester:
@@ -163,8 +158,7 @@ def _usability(judge: Judge, read: Readable, answer: _Answer) -> Usability:
     if answer and not any(passed):
         return _found(read, (), (), 0, "the reference passes none of its tests")
     if not all(passed):
-        failed = len(passed) - sum(passed)
-        why_not = "; ".join(filter(None, [f"the reference fails {failed} of its tests", why_not]))
+        why_not = "; ".join(filter(None, [f"the reference fails {passed.count(False)} of its tests", why_not]))
     oracles = ("reference", "golden") if golden and all(passed[:golden]) else ("reference",)
     note = "" if answer else "it has no test that can be read, so that nobody knows what its reference returns"
     return _found(read, (*oracles, *_AGREEMENT), ("reference", *_AGREEMENT), sum(passed), why_not, note)

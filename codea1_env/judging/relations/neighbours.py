@@ -82,23 +82,18 @@ def others(tree: Any, spare: Sequence[Tree] = (), tolerance: Tolerances = EXACT)
     ((tag, body),) = tree.items()
     if tag in ("k", "v"):
         return _kind_others(tree, spare)
-    if tag == "t":
-        return [{"t": part} for part in _sequences(body, spare)]
     if tag == "b":
         given = list(bytes.fromhex(body))
         return [{"b": bytes(part).hex()} for part in _sequences(given, (), b"ak1-e ", lambda byte: byte ^ 1)]
-    if tag in ("s", "z"):
-        return [{tag: part} for part in _sets(body, spare)]
-    return [{"d": part} for part in _dicts(body, spare)]
+    made: dict[str, Callable[..., list[Any]]] = {"t": _sequences, "d": _dicts, "s": _sets, "z": _sets}
+    return [{tag: part} for part in made[tag](body, spare)]
 
 
 def all_others(right: Tree, spare: Sequence[Tree], mutants: Sequence[bytes], tolerance: Tolerances) -> list[Tree]:
     """Values that are not the right one, no two of them equal: `others`, then what mutants return."""
     returned = [json.loads(each) for each in mutants]
-    near = others(right, spare, tolerance)
-    if right is None and returned:
-        # Else `f(x) != 3` would refuse all where mutants return nothing but 3.
-        near = others(returned[0], spare, tolerance)
+    # Of None those of a mutant's value: else `f(x) != 3` would refuse all where mutants return nothing but 3.
+    near = others(returned[0] if right is None and returned else right, spare, tolerance)
     values: list[Tree] = []
     known = [comparable(right)]
     for other in (*near, *returned):
@@ -174,11 +169,11 @@ def _near(tree: Any) -> Tree:
         return not tree
     number = number_in(tree)
     if number is not None:
-        if isinstance(number, float | Decimal) and not math.isfinite(number):
-            number = 0
+        number = 0 if isinstance(number, float | Decimal) and not math.isfinite(number) else number
         return number_tree(number - 1 if not isinstance(number, complex) and number < 0 else number + 1)
     if type(tree) is str:
-        return tree[:-1] + _next_letter(tree[-1:])
+        letter = tree[-1:] if tree[-1:].isascii() and tree[-1:].isalnum() else "z"
+        return tree[:-1] + ({"z": "a", "Z": "A", "9": "0"}.get(letter) or chr(ord(letter) + 1))
     if type(tree) is list:
         return [*tree[:-1], _near(tree[-1])] if tree else [0]
     ((tag, body),) = tree.items()
@@ -192,12 +187,6 @@ def _near(tree: Any) -> Tree:
         key, value = body[-1]
         return {"d": [*body[:-1], [key, _near(value)]]}
     return {tag: body[:-1] if tag in ("s", "z") and len(body) > 1 else [*body[:-1], _near(body[-1])]}
-
-
-def _next_letter(letter: str) -> str:
-    if not (letter.isascii() and letter.isalnum()):
-        return "a"
-    return {"z": "a", "Z": "A", "9": "0"}.get(letter) or chr(ord(letter) + 1)
 
 
 def _candidates(part: Any, spare: Sequence[Tree], count: int, near: Callable[[Any], Any] = _near) -> Iterator[Any]:
@@ -362,15 +351,10 @@ def _arrays(shape: list[int], items: list[Any], spare: Sequence[Tree]) -> list[l
     """Shape and items of other arrays with another number of dimensions than one."""
     if not items:
         return [[[1] * max(1, len(shape)), [0]], [[2], [0, 0]]]
-    first, last = _near(items[0]), _near(items[-1])
-    found = [
-        [first, *items[1:]],
-        [*items[:-1], last],
-        list(map(_near, items)),
-        items[::-1],
-        [items[0]] * len(items),
-    ]
+    near = list(map(_near, items))
     rows = [others(item, spare) or [_near(item)] for item in items]
+    first = near[0]
+    found = [[first, *items[1:]], [*items[:-1], near[-1]], near, items[::-1], [items[0]] * len(items)]
     found += [[row[turn % len(row)] for row in rows] for turn in (1, 2)]
     same = [[shape, each] for each in found]
     if not shape:

@@ -78,15 +78,13 @@ def items_of(tree: Any) -> list[Any]:
         return items_in(tree)
     if tag == "v":
         return listed(tree)
-    if tag == "t":
-        return list(body)
     if tag == "d":
         return [key for key, _ in body]
     if tag in ("s", "z"):
         return list(body) if kind_of(tree) else sorted(body, key=member_text)
-    if tag == "b":
-        return list(bytes.fromhex(body))
-    raise ValueError("no iteration")
+    if tag not in ("t", "b"):
+        raise ValueError("no iteration")
+    return list(body) if tag == "t" else list(bytes.fromhex(body))
 
 
 def listed(tree: Any, *, whole: bool = True) -> list[Any]:

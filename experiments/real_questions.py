@@ -141,11 +141,11 @@ def derived(judge: Judge, problems: Sequence[Problem]) -> list[Problem]:
             golden_tests=unique(
                 [
                     *problem.golden_tests,
-                    *(TestCase(each.call, tree_source(json.loads(each.expectation.value))) for each in pool.inputs),
+                    *(TestCase(each.call, tree_source(json.loads(each.expectation.value))) for each in pool),
                 ]
             ),
         )
-        for problem, pool in zip(problems, pools, strict=True)
+        for problem, (pool, _) in zip(problems, pools, strict=True)
     ]
 
 

@@ -194,7 +194,7 @@ def test_a_recording_keeps_the_limit_that_counted(problem: Problem, tmp_path: Pa
 LACKING = [
     ({"reference_solution": None}, "no reference_solution"),
     ({"golden_tests": (), "hidden_tests": ()}, "no golden or hidden test"),
-    ({"golden_tests": (Case("f(object())", "1"),), "hidden_tests": ()}, "no golden or hidden test that can be read"),
+    ({"golden_tests": (Case("f(open(1))", "1"),), "hidden_tests": ()}, "no golden or hidden test that can be read"),
 ]
 
 

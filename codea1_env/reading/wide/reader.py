@@ -157,11 +157,14 @@ class WideReader:
                 continue
             if not text.startswith(("assert", "self.assert")):
                 self._names.forget_in(text)
-            if re.match(r"assert\b|self\.assert", text):
-                is_long = len(text) > MAX_SOURCE
-                self._keep(rejected(text, Reason.TOO_LONG if is_long else Reason(fragment.failure)))
-            else:
-                self.unread[Ignored.ASSERT_IN_TEXT if "assert" in text else Ignored.TEXT] += 1
+            self._lost(text, fragment.failure)
+
+    def _lost(self, text: str, failure: str) -> None:
+        """Note that a piece does not parse. `failure`: why; empty where it seems to be prose."""
+        if re.match(r"assert\b|self\.assert", text):
+            self._keep(rejected(text, Reason.TOO_LONG if len(text) > MAX_SOURCE else Reason(failure)))
+        else:
+            self.unread[Ignored.ASSERT_IN_TEXT if "assert" in text else Ignored.TEXT] += 1
 
     def _body(self, body: Sequence[ast.stmt], source: SourceText) -> str:
         """The statements of a module, a function or a block, as long as it is known that they run. One of LEAVES."""

@@ -34,7 +34,7 @@ def in_a_script(program: str, tests: list[str]) -> bool:
             file.write(program + "\n" + "\n".join(tests))
         try:
             return not subprocess.run(
-                [sys.executable, "-S", path], capture_output=True, timeout=3, cwd=folder
+                [sys.executable, "-S", path], capture_output=True, timeout=20, cwd=folder
             ).returncode
         except subprocess.TimeoutExpired:
             return False

@@ -309,8 +309,8 @@ class TestAnswers:
 
 class TestResult:
     def test_it_reads_back_and_repeats_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        first = audited_by(audited.in_a_script, monkeypatch, "environment", "signals")
-        again = audited_by(audited.in_a_script, monkeypatch, "environment", "signals")
+        first = audited_by(audited.in_a_script, monkeypatch, "environment", "files", wait_s=30)
+        again = audited_by(audited.in_a_script, monkeypatch, "environment", "files", wait_s=30)
         assert read_result(first.as_json()) == first
         assert first.digest == again.digest
         assert [each.key for each in first.played] == [each.key for each in again.played]

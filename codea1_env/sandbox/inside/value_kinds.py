@@ -389,9 +389,13 @@ def decoded(node: list[Any], decode: Callable[[Any], Any]) -> Any:
     kind, *parts = node
     match kind:
         case "Fraction":
-            return __import__("fractions").Fraction(*map(decode, parts))
+            import fractions
+
+            return fractions.Fraction(*map(decode, parts))
         case "Decimal":
-            return __import__("decimal").Decimal(*parts)
+            import decimal
+
+            return decimal.Decimal(*parts)
         case "date" | "datetime" | "time" | "timedelta":
             return _moment(kind, parts)
         case "range" | "slice":
@@ -401,11 +405,16 @@ def decoded(node: list[Any], decode: Callable[[Any], Any]) -> Any:
         case "deque":
             return collections.deque(map(decode, parts[0]), parts[1])
         case "array":
-            return __import__("array").array(parts[0], decode(parts[1]))
+            import array
+
+            return array.array(parts[0], decode(parts[1]))
         case "namedtuple":
             return tuple(map(decode, parts[2]))
         case "OrderedDict" | "Counter":
-            return getattr(collections, kind)({decode(key): decode(value) for key, value in parts[0]})
+            made: dict[Any, Any] = collections.OrderedDict() if kind == "OrderedDict" else collections.Counter()
+            for key, value in parts[0]:
+                made[decode(key)] = decode(value)
+            return made
         case "keys":
             return dict.fromkeys(map(decode, parts[0])).keys()
         case "items":
@@ -425,7 +434,8 @@ def _single(name: str) -> Any:
 
 
 def _moment(kind: str, parts: list[Any]) -> Any:
-    datetime: Any = __import__("datetime")
+    import datetime
+
     if kind in ("date", "timedelta"):
         return getattr(datetime, kind)(*parts)
     *fields, fold, offset = parts
@@ -434,7 +444,8 @@ def _moment(kind: str, parts: list[Any]) -> Any:
 
 
 def _array(parts: list[Any], decode: Callable[[Any], Any]) -> Any:
-    numpy: Any = __import__("numpy")
+    import numpy
+
     dtype, shape, items = parts
     made = numpy.empty(len(items), numpy.dtype(dtype))
     for place, item in enumerate(items):
@@ -444,6 +455,7 @@ def _array(parts: list[Any], decode: Callable[[Any], Any]) -> Any:
 
 def _table(kind: str, parts: list[Any], decode: Callable[[Any], Any]) -> Any:
     pandas: Any = __import__("pandas")
+
     match kind, parts:
         case "Series", [dtype, name, index, items]:
             return pandas.Series(decode(items), index=decode(index), dtype=dtype, name=decode(name))

@@ -38,6 +38,7 @@ _FLOATS = re.compile(rb'[0-9]\.[0-9]|[0-9]e[+-]?[0-9]|\{"[fc]":')
 _QUESTION = b'{"e":['
 _ADDRESS = re.compile(rb" (?:at|@) 0x")
 _SETS = re.compile(rb'\{"(?:[sz]":|e":"(?:[^"\\]|\\.)*(?:set\b|\{))')
+"""A set among what a call is given, or code that may make one."""
 _STARTING_NS = 5_000_000
 """What a process uses before its program loads and after its last record, at most: 1 to 3 ms were measured."""
 _TOO_LARGE = b'{"o":"too large"}'

@@ -15,6 +15,7 @@ import pytest
 
 import codea1_env
 from codea1_env import Arena, BookConfig, BookFormatError, ConfigurationError, Match, MistakeBook, RewardConfig
+from codea1_env.arena.diagnostics import diagnose
 from codea1_env.cli import main
 from codea1_env.configuration.presets import load_preset
 from codea1_env.judging.version import VERSION
@@ -246,9 +247,11 @@ def test_a_reward_may_be_any_real_number_and_is_recorded_as_a_float(value: str, 
     own |= {"coder_reward": "own_wrong:Coder", "coder_reward_args": {"value": value}}
     score = played(sandbox, RewardConfig(suite_size=2, **own))
     assert [*map(repr, [code.reward for code in score.codes] + suite_rewards(score)[0])] == ["0.5"] * 5
-    says = {"parts": "RewardParts(0.0, 0.5)", "tests": f"[{value}] * len(duel.tests)"}
+    says = {"parts": f"RewardParts(0.0, {value})", "alpha": value, "tests": f"[{value}] * len(duel.tests)"}
     config = RewardConfig(tester_reward="own_wrong:Says", tester_reward_args=says)
-    (row, *_) = Arena(sandbox, config).play([Match(PROBLEM, CODES, SUITES)])[0].suites
+    scores = Arena(sandbox, config).play([Match(PROBLEM, CODES, SUITES)])
+    found, row = diagnose(scores, config), scores[0].suites[0]
+    assert (repr(found.effective_alpha), repr(found.paid_adversarial)) == ("0.5", "0.5")
     paid = per_test_rewards(row[0].duel, config, row[0].group)
     assert [repr(test.reward) for test in paid or ()] == ["0.5", "0.5"]
 

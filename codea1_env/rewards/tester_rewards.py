@@ -212,8 +212,8 @@ def suite_reward(duel: Duel, config: RewardConfig, group: Group | None = None) -
         )
         others = {each: value for each in SuiteTerms.__slots__ if not _is_term(each, value := getattr(earned, each))}
         require(not others, f"{name} pays a suite", must, others)
-    parts, alpha = pays.parts(earned), pays.effective_alpha(earned)
-    are_parts = isinstance(parts, RewardParts) and all(map(is_number, parts))
+    parts, alpha = pays.parts(earned), plain_number(pays.effective_alpha(earned))
+    are_parts = isinstance(parts, RewardParts) and all(map(is_number, map(plain_number, parts)))
     require(are_parts, f"{name} says of the parts of a reward", "be RewardParts of finite numbers", parts)
     require(alpha is None or is_number(alpha), f"{name} says of alpha", "be None or a finite number", alpha)
     return earned

@@ -24,10 +24,15 @@ def require(condition: bool, name: str, must: str, got: object, error: type[Code
         raise error(f"{name} must {must}, got {shown if len(shown) < _SHOWN else shown[:_SHOWN] + '...'}")
 
 
+def is_choice(value: object, choices: Sequence[str]) -> bool:
+    """Whether the value is one of these texts. Of an array, `in` alone would ask each element."""
+    return isinstance(value, str) and value in choices
+
+
 def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raise ConfigurationError unless the value is one of these texts, two at least."""
     listed = f"{', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}"
-    require(isinstance(value, str) and value in choices, name, f"be {listed}", value)
+    require(is_choice(value, choices), name, f"be {listed}", value)
 
 
 def require_whole(name: str, value: object, least: int) -> None:

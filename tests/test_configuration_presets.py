@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from command_lines import ended
 from gguf_files import write_header
@@ -420,6 +421,11 @@ def test_every_choice_is_kept_by_a_configuration_file() -> None:
     assert preset.placement == Placement(tester=SeatPlacement(nodes=2, ranks=4)), "one seat; the other is as it was"
     further = preset_from_dict({"placement": {"tester": {"ranks": 2}}}, preset)
     assert further.placement == Placement(tester=SeatPlacement(nodes=2, ranks=2))
+
+
+def test_an_array_is_no_choice_and_is_refused_as_any_other_value() -> None:
+    with pytest.raises(ConfigurationError, match=r"schedule must be one of .*, got array"):
+        Options(schedule=np.array(["alternating", "simultaneous"]))  # type: ignore[arg-type]
 
 
 def test_seats_take_turns_validity_comes_first_and_a_share_of_past_answers_is_rounded_up() -> None:

@@ -61,7 +61,7 @@ PAID = {CODER: 1 / 2, TESTER: (2 / 8 + 1 / 8) / 2}
         ({"max_text_length": "long"}, "max_text_length must be a whole number of at least 1, got 'long'"),
         ({"max_text_length": 20}, "max_text_length must be at least .*, got 20"),
         ({"problems": [DOUBLE], "max_text_length": 20}, "max_text_length must be at least 53, .*'double', got 20"),
-        ({"render_mode": ["human"]}, "render_mode must be None or one of"),
+        *(({"render_mode": mode}, "render_mode must be None or one of") for mode in (["human"], np.array([1, 2]))),
         ({"render_mode": "video"}, "render_mode must be None or one of human, ansi, html, rgb_array, got 'video'"),
         *(({"rounds": n}, r"rounds must be a whole number in \[1, 1000\], got") for n in (0, -1, 1.0, True, 1001, "2")),
     ],

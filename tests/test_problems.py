@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -137,6 +138,12 @@ def test_a_bad_field_is_reported_with_path_line_field_must_and_got(
     message = str(raised.value)
     assert message.startswith(f"{path}:3: {field}")
     assert message.endswith(f"got {got}")
+
+
+@pytest.mark.parametrize("name", ["kind", "language"])
+def test_an_array_is_no_name_and_is_refused_as_any_other_value(name: str) -> None:
+    with pytest.raises(ProblemFormatError, match=f"{name} must be one of .*, got array"):
+        Problem(**{"problem_id": "p", "question": "q", "entry_point": "f", name: np.array(["python", "function"])})
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import psutil
 import pytest
 
@@ -715,8 +716,9 @@ def test_a_sandbox_is_opened_by_name() -> None:
     with open_sandbox("local", workers=1) as sandbox:
         assert answers(sandbox, IDENTITY, [1]) == [1]
         assert sandbox.version.startswith("local-")
-    with pytest.raises(ConfigurationError, match="must be one of local"):
-        open_sandbox("elsewhere")
+    for name in ("elsewhere", None, ["local"], np.array(["local", "ray"])):
+        with pytest.raises(ConfigurationError, match="must be one of local"):
+            open_sandbox(name)
     for wrong in (0, 1025, "2"):
         with pytest.raises(ConfigurationError, match=f"workers must be a whole number in .1, 1024., got {wrong!r}"):
             LocalSandbox(workers=wrong)  # type: ignore[arg-type]

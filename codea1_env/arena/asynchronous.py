@@ -88,7 +88,7 @@ class AsyncArena:
         """
         for name, value in (("workers", workers), ("waiting", waiting), ("together", together)):
             require_least(name, value)
-        self.config = config or RewardConfig()
+        self.config = RewardConfig() if config is None else config
         self._together, self._waiting = together, waiting
         self._asked: deque[_WaitingCall] = deque()
         self._change = threading.Condition()

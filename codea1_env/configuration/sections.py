@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from codea1_env.checks import is_choice
 from codea1_env.errors import ConfigurationError
 
 
@@ -57,7 +58,7 @@ class Section:
 def requirement(value: object, kind: type, low: float = 0, high: float = 0, choices: Sequence[str] = ()) -> str:
     """What the value should have been; empty if the value is right."""
     if choices:
-        return "" if value in choices else f"one of {', '.join(choices)}"
+        return "" if is_choice(value, choices) else f"one of {', '.join(choices)}"
     if kind is bool:
         return "" if isinstance(value, bool) else "true or false"
     if kind is str:

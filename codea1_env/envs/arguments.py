@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
 from codea1_env.arena.arena import is_sandbox
-from codea1_env.checks import require
+from codea1_env.checks import is_choice, require
 from codea1_env.envs.rendering import require_pillow
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.problems.limits import rule_of
@@ -67,7 +67,7 @@ def check_numbers(max_text_length: object, rounds: object, testers: object = 1) 
 def check_render_mode(mode: object, known: Sequence[str]) -> None:
     """Raise ConfigurationError for an unknown mode, and ImportError if the mode needs a package that is not
     installed."""
-    if mode is not None and mode not in known:
+    if mode is not None and not is_choice(mode, known):
         raise ConfigurationError(f"render_mode must be None or one of {', '.join(known)}, got {mode!r}")
     if mode == "rgb_array":
         require_pillow()

@@ -16,7 +16,7 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
-from codea1_env.checks import is_number, require, require_least
+from codea1_env.checks import is_choice, is_number, require, require_least
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.reading.answers import fenced_ranges
 from codea1_env.reading.parsing import normalised
@@ -136,7 +136,8 @@ def _require_whole(one: Completion, longest: int, vocabulary: int, name: str) ->
     is_whole = is_whole and all(is_number(value) and value <= ROUNDING for value in one.log_probs)
     must = f"return a log-probability for each of an answer's {len(one.tokens)} tokens, finite and at most 0"
     require(is_whole, name, must, one.log_probs)
-    require(one.finish in get_args(Finish), name, f"say of an answer one of {', '.join(get_args(Finish))}", one.finish)
+    finishes = get_args(Finish)
+    require(is_choice(one.finish, finishes), name, f"say of an answer one of {', '.join(finishes)}", one.finish)
 
 
 class Uniforms:

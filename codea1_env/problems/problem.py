@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from codea1_env.checks import is_number, json_object, require
+from codea1_env.checks import is_choice, is_number, json_object, require
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.checkers import COMPARISONS, OF_TEXTS, TOKENS, is_checker
 from codea1_env.problems.kinds import KINDS, METHOD, RAISES, Kind
@@ -101,7 +101,7 @@ class Problem:
         for name in _TEXTS:
             _require(isinstance(getattr(self, name), str), name, "be a string", getattr(self, name))
         _require(bool(self.problem_id), "problem_id", "be a non-empty string", self.problem_id)
-        _require(self.kind in KINDS, "kind", f"be one of {', '.join(KINDS)}", self.kind)
+        _require(is_choice(self.kind, KINDS), "kind", f"be one of {', '.join(KINDS)}", self.kind)
         match = METHOD.fullmatch(self.entry_point) if self.kind == "method" else None
         names = match.groups() if match else (self.entry_point,)
         is_name = all(name.isidentifier() and not keyword.iskeyword(name) for name in names)
@@ -118,7 +118,7 @@ class Problem:
             value = getattr(self, name)
             is_tuple = isinstance(value, tuple) and all(isinstance(each, kind) for each in value)
             _require(is_tuple, name, f"be a tuple of {shown}", value)
-        _require(self.language in LANGUAGES, "language", f"be one of {LANGUAGES}", self.language)
+        _require(is_choice(self.language, LANGUAGES), "language", f"be one of {LANGUAGES}", self.language)
         is_limit = is_number(self.time_limit_s) and 0 < self.time_limit_s <= LONGEST_S
         _require(is_limit, "time_limit_s", f"be in (0, {LONGEST_S:g}] s", self.time_limit_s)
         if self.time_limit is not None:

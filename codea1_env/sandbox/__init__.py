@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codea1_env.checks import is_choice
 from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
 from codea1_env.sandbox.local import LocalSandbox
 from codea1_env.sandbox.protocol import (
@@ -32,7 +33,7 @@ def open_sandbox(
     "docker" needs a running engine and an image, which `codea1 sandbox build-image` makes. Raises ConfigurationError
     for a name that this version does not have, and ImportError if an extra is missing.
     """
-    if backend not in BACKENDS:
+    if not is_choice(backend, BACKENDS):
         raise ConfigurationError(f"the sandbox must be one of {', '.join(BACKENDS)} in this version, got {backend!r}")
     if backend == "ray":
         return RaySandbox(workers, address=address)

@@ -26,7 +26,7 @@ def told(error: BaseException) -> str:
     if not isinstance(error, OSError) or not isinstance(error.filename, str | bytes | os.PathLike):
         return str(error)
     if error.strerror != os.strerror(error.errno or 0):  # a message of our own
-        return str(error)
+        return f"{os.fsdecode(error.filename)} {error.strerror}"
     return f"{os.fsdecode(error.filename)} must be accessible, got: {error.strerror}; check its path and permissions"
 
 

@@ -39,7 +39,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        raise FileExistsError(errno.EEXIST, "must be a file, or nothing yet, to be written", str(path))
+        raise FileExistsError(errno.EEXIST, "must be a file or nothing, got something else; move it away", str(path))
     # Beside the target, because a rename is atomic only within one file system.
     aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:

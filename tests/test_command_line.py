@@ -23,7 +23,7 @@ from codea1_env import starting
 from codea1_env.cli import common, main
 from codea1_env.cli.command_line import COMMANDS, _parser
 from codea1_env.cli.common import require_place
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, told
 from codea1_env.whole_files import whole_file
 
 ROOT = Path(__file__).parents[1]
@@ -297,7 +297,8 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
     """Found here: as root, a page that was written to a device took the device's place."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(FileExistsError, match="must be a file, or nothing yet"), whole_file(pipe) as file:
+    with pytest.raises(FileExistsError) as refused, whole_file(pipe) as file:
         file.write(b"x")
+    assert told(refused.value) == f"{pipe} must be a file or nothing, got something else; move it away"
     assert pipe.is_fifo()
     assert list(tmp_path.iterdir()) == [pipe]

@@ -234,6 +234,7 @@ def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) ->
         save_all(tmp_path, 1)
         save(tmp_path / "coder", 2)
     (tmp_path / "tester" / "checkpoint-4").write_text("no directory")
+    (tmp_path / "coder" / "checkpoint-6" / "complete.json").mkdir(parents=True)
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"kind": "seat", "rou')  # killed in the middle of a line
     (tmp_path / "duels").mkdir()
@@ -244,7 +245,7 @@ def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) ->
     with a_run(tmp_path, resume=True) as run:
         assert run.rounds_done == 1
         assert [(r["kind"], r["round"]) for r in run.records()] == [("evaluation", 0), ("round", 1), ("evaluation", 1)]
-        assert not [*tmp_path.glob("*/checkpoint-4")]
+        assert not [*tmp_path.glob("*/checkpoint-[46]")]
         assert run.checkpoint("coder") == tmp_path / "coder" / "checkpoint-2"
         for kind in ("round", "evaluation"):
             run.log(kind, 2, {"value": 2.0})
@@ -373,6 +374,24 @@ def test_what_is_no_record_ends_a_resumed_run_by_name(tmp_path: Path, capsys: An
     metrics.unlink()
     a_run(tmp_path, resume=True).__exit__()
     assert f"{metrics} lacks rounds 1 to 1" in caplog.text
+
+
+PLACES = ("tester/final/model.safetensors", "coder/final/tokenizer.json", "book.jsonl", "curves.png", "summary.json")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_folder_in_a_results_place_is_refused_before_a_resumed_run_plays(place: str, tmp_path: Path, capsys: Any):
+    a_run(tmp_path).__exit__()
+    save_all(tmp_path, 1)
+    (tmp_path / place).mkdir(parents=True)
+    (tmp_path / place / "mine").touch()
+    must = f"{tmp_path / place} must be a file, or nothing yet, got a directory; move it away"
+    assert refused(tmp_path, capsys).endswith(must)
+    shutil.rmtree(tmp_path / place)
+    shutil.rmtree(tmp_path / "coder" / "final", ignore_errors=True)
+    (tmp_path / "coder" / "final").touch()
+    must = f"{tmp_path / 'coder' / 'final'} must be a directory, or nothing yet, got a file; move it away"
+    assert refused(tmp_path, capsys).endswith(must)
 
 
 @pytest.mark.parametrize(

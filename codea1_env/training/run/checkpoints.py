@@ -95,7 +95,8 @@ def delete(checkpoint: Path) -> None:
     if not checkpoint.is_dir():
         checkpoint.unlink()  # a file in its place was never one
         return
-    (checkpoint / COMPLETE).unlink(missing_ok=True)
+    if (checkpoint / COMPLETE).is_file():
+        (checkpoint / COMPLETE).unlink()
     shutil.rmtree(checkpoint)
 
 

@@ -21,6 +21,7 @@ from codea1_env.configuration.arguments import RecipeArguments, found_in, read_r
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.mistake_book.parts import FILE as BOOK
 from codea1_env.mistake_book.parts import place_in
 from codea1_env.problems.jsonl import problems_hash
 from codea1_env.problems.problem import Problem
@@ -86,6 +87,7 @@ class Run:
             self.hidden_record().read()
             if arguments.resume:
                 self._require_nothing_lost(before, records)
+                self._require_places()
             if self.rounds_done > self.preset.rounds:
                 raise ConfigurationError(
                     f"--rounds must be at least the {self.rounds_done} rounds already done, got {self.preset.rounds}"
@@ -225,6 +227,15 @@ class Run:
                 "run with another --output"
             )
         _log.warning("%s has no checkpoint yet, so the run begins again with its first round", self.directory)
+
+    def _require_places(self) -> None:
+        """Raise ConfigurationError where a folder stands in a result's place: it would end the run after its rounds."""
+        finals = [output / "final" for output in self._outputs().values()]
+        files = [self.directory / name for name in (BOOK, CURVES, SUMMARY)]
+        files += [path for final in finals for path in final.glob("*.*")]
+        if wrong := [each for each in files if each.is_dir()] or [each for each in finals if each.is_file()]:
+            kind, other = ("directory", "file") if wrong[0] in finals else ("file", "directory")
+            raise ConfigurationError(f"{wrong[0]} must be a {kind}, or nothing yet, got a {other}; move it away")
 
     def _before(self) -> dict[str, Any]:
         """The configuration that the last start wrote; empty before the first."""

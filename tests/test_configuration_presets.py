@@ -323,7 +323,7 @@ BAD_MODELS: list[tuple[bytes | dict[str, bytes] | None, str]] = [
     *((BARE | {"model.safetensors": weights}, why) for weights, why in {
         **dict.fromkeys((b"no model", b"", b"\2\0\0\0\0\0\0\0[]"), f"{UNREAD}: its header cannot be read"),
         b"\2\0\0\0\0\0\0\0{}cut": f"{UNREAD} of 13 bytes, whose header says 10",
-        b"\2\0\0\0\0\0\0\0{}": "have max_position_embeddings for the coder's prompt and response, .* got 512 in {}/con",
+        b"\2\0\0\0\0\0\0\0{}": "have max_position_embeddings for the coder's prompt and response, .* got 512 in {}",
     }.items()),
 ]  # fmt: skip
 

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import re
 import shutil
 import sysconfig
 import threading
@@ -18,7 +19,7 @@ import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
 from training_runs import ROOT, SEATS, TINY, logged_names, records, run_here
 
-from codea1_env import bundled_problems, write_problems
+from codea1_env import bundled_problems, read_problems, write_problems
 from codea1_env.configuration.arguments import read_configuration
 from codea1_env.configuration.presets import load_preset
 from codea1_env.configuration.run_sections import ProblemFiles
@@ -162,6 +163,11 @@ def test_what_cannot_be_reached_or_read_ends_a_run_in_one_line_and_before_it_has
 
     config, model, at = pretrained_config(tmp_path, base), tmp_path / "model", "codea1_env.training.models.base"
     train = partial(here, "agents/train_grpo.py", "--output", str(tmp_path / "run"), "--config", str(config), status=2)
+    (fits,) = read_problems(tmp_path / "held_out.jsonl")[:1]
+    for role, changed in (("coder", {"question": "word " * 4000}), ("tester", {"mutants": (f"#{'x' * 20000}\n",)})):
+        write_problems(tmp_path / "held_out.jsonl", [fits, dataclasses.replace(fits, problem_id="long", **changed)])
+        must = "prompt and answer of a held-out question must fit into the 4096 positions of the model, got"
+        assert re.search(rf"{must} \d+ \+ 8 tokens of the {role} for 'long'; leave it out, or lower", train())
     sizes = json.loads((model / "config.json").read_text())
     sizes |= {"num_hidden_layers": sizes["num_hidden_layers"] + 1, "layer_types": None}
     for file, text in (("config.json", json.dumps(sizes)), ("tokenizer.json", "{")):

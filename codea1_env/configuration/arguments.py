@@ -34,7 +34,7 @@ from codea1_env.errors import Codea1Error, ConfigurationError, FormatError, OwnC
 from codea1_env.extras import MissingExtra, extra
 from codea1_env.language_models.directories import (
     is_place,
-    read_gguf_header,
+    positions_of,
     require_chat_model,
     require_gguf_reader,
     require_model,
@@ -373,18 +373,12 @@ def _check_model(preset: Preset, *, is_plan: bool) -> None:
 
 def _check_positions(preset: Preset, model: Path) -> None:
     """Whether the longest prompts with their responses have a place in the model."""
-    if model.is_dir():
-        config, entry = model / "config.json", "max_position_embeddings"
-        positions = json.loads(config.read_text(encoding="utf-8")).get(entry)
-    else:
-        header, config = read_gguf_header(model, "--model"), model
-        entry = f"{header.family}.context_length"
-        positions = header.values.get(entry)
+    positions, entry = positions_of(model)
     for seat, prompt in (("coder", preset.round.coder_prompt_tokens), ("tester", preset.round.tester_prompt_tokens)):
-        if isinstance(positions, int) and prompt + preset.grpo.tokens(seat) > positions:
+        if prompt + preset.grpo.tokens(seat) > positions:
             raise ConfigurationError(
                 f"--model must have {entry} for the {seat}'s prompt and response, {prompt} + "
-                f"{preset.grpo.tokens(seat)} tokens, got {positions} in {config}"
+                f"{preset.grpo.tokens(seat)} tokens, got {positions} in {model}"
             )
 
 

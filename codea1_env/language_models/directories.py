@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import struct
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -193,6 +194,18 @@ def _read(file: Path, what: str) -> Mapping[str, Any]:
     if not isinstance(content, dict):
         raise ConfigurationError(f"{what} must have a mapping in {file.name}, got {content!r:.80}")
     return content
+
+
+def positions_of(source: Path) -> tuple[int, str]:
+    """The most tokens that a model takes, sys.maxsize where its files do not say, and what they call it. Raises
+    ConfigurationError."""
+    if source.is_dir():
+        entry, values = "max_position_embeddings", _read(source / "config.json", "the model")
+    else:
+        header = read_gguf_header(source, "the model")
+        entry, values = f"{header.family}.context_length", header.values
+    positions = values.get(entry)
+    return positions if isinstance(positions, int) else sys.maxsize, entry
 
 
 def require_gguf_reader(source: Path) -> None:

@@ -38,7 +38,7 @@ from codea1_env.training.advantages import estimator_of
 from codea1_env.training.loop import Recipe
 from codea1_env.training.losses import own_loss
 from codea1_env.training.models.base import base_model
-from codea1_env.training.models.chat import fitting
+from codea1_env.training.models.chat import fitting, require_room
 from codea1_env.training.models.sampling import load_model
 from codea1_env.training.models.shared_base import engine_of
 from codea1_env.training.policies.arguments import require_schedules
@@ -77,6 +77,7 @@ def recipe(
     with timed(seconds, "warm_start"):
         base = pretrained or base_model(preset, default_cache(dict(os.environ)))
         able = fitting(preset, problems.train, base)
+        require_room(preset, problems.held_out, measures, base)
         chooser_of(preset.algorithm, able, arguments.seed)
     run = Run(arguments, seats=preset.seats_of(trains), held_out=problems.held_out)
     run.set_problems(problems.train, problems.held_out)

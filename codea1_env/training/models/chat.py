@@ -9,7 +9,7 @@ model.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
+from codea1_env.language_models.directories import positions_of
 from codea1_env.language_models.loading import load_tokenizer
 from codea1_env.players.chat import prompt_text
 from codea1_env.players.prompts import DEFAULT, find_prompts
@@ -105,6 +106,25 @@ class Prompter:
         if longest and len(tokens) > longest:  # a policy that must sample it anyway has something short instead
             return Prompt((self.tokenizer.eos_token_id or 0,), begin, tests, fits=False)
         return Prompt(tuple(tokens), begin, tests)
+
+
+def require_room(preset: Preset, held_out: Sequence[Problem], roles: Collection[str], base: Path) -> None:
+    """Raise ConfigurationError for a prompt of the evaluations that leaves no room for its answer in the model: the
+    first of them would only find it once the run has begun."""
+    (positions, _), shape = positions_of(base), preset.evaluation
+    chat, tokenizer = chat_of(preset), load_tokenizer(base)
+    for problem in held_out:
+        asked = {"coder": [chat.coder(problem)]}
+        asked["tester"] = [chat.tester(problem, mutant) for mutant in problem.mutants[: shape.mutants]]
+        for role in roles:
+            answer = shape.tokens or preset.grpo.tokens(role)
+            longest = max((len(tokens_of(tokenizer, messages)) for messages in asked[role]), default=0)
+            if longest + answer > positions:
+                raise ConfigurationError(
+                    f"prompt and answer of a held-out question must fit into the {positions} positions of the model, "
+                    f"got {longest} + {answer} tokens of the {role} for {problem.problem_id!r}; leave it out, or lower "
+                    "evaluation.tokens"
+                )
 
 
 def fitting(preset: Preset, problems: Sequence[Problem], base: Path) -> list[Problem]:

@@ -35,14 +35,10 @@ def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     require(is_choice(value, choices), name, f"be {listed}", value)
 
 
-def require_whole(name: str, value: object, least: int) -> None:
+def require_whole(name: str, value: object, least: int = 1) -> None:
     """Raise ConfigurationError unless the value is an int (no bool) of at least `least`."""
-    require(type(value) is int and value >= least, name, f"be an int of at least {least}", value)
-
-
-def require_least(name: str, value: object, least: int = 1) -> None:
-    """Raise ConfigurationError unless the value is a number of at least that."""
-    require(isinstance(value, int | float) and value >= least, name, f"be at least {least}", value)
+    kind = "" if type(value) is int else "an int of "
+    require(type(value) is int and value >= least, name, f"be {kind}at least {least}", value)
 
 
 def require_bool(name: str, value: object) -> None:

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
@@ -173,5 +174,8 @@ def test_a_closed_arena_says_so_and_grades_are_as_the_arenas() -> None:
         return [grade.share for grade in grades]
 
     assert used(graded, config=RewardConfig(alpha=0.5)) == [0.5, 1.0]
-    with pytest.raises(ConfigurationError, match="workers must be at least 1, got 0"):
-        AsyncArena(workers=0)
+    for wrong in (0, 1.5, 10**400):
+        with pytest.raises(ConfigurationError, match=r"workers must be a whole number in \[1, 1024\], got"):
+            AsyncArena(workers=wrong)
+    with pytest.raises(ConfigurationError, match=r"config must be None or a codea1_env.RewardConfig, got array"):
+        AsyncArena(np.array([1, 2]))

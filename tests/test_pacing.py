@@ -6,6 +6,7 @@ import pytest
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.http_json import Pace, Passage
+from codea1_env.players.openai_compatible import Traffic
 
 
 class Clock:
@@ -93,6 +94,9 @@ def test_what_can_never_pass_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="must allow a request, got 100 for one of 101 tokens"):
         limited.enter(101)
     with pytest.raises(ConfigurationError, match="requests_per_minute must be at least 1, got 0"):
-        pace(requests=0)
+        Traffic(requests_per_minute=0)
     with pytest.raises(ConfigurationError, match="tokens_per_minute must be at least 1, got nan"):
-        pace(tokens=float("nan"))
+        Traffic(tokens_per_minute=float("nan"))
+    for name in ("timeout_s", "back_off_s", "max_wait_s", "requests_per_minute", "retries"):
+        with pytest.raises(ConfigurationError, match=rf"{name} must be .*, got \[1\]"):
+            Traffic(**{name: [1]})

@@ -134,7 +134,7 @@ def test_the_same_game_again_is_the_whole_command(problems: Path, monkeypatch: A
         (["--problem", "none"], "--problem must be an id of the problems, such as double, got none"),
         (["--problems", "none.jsonl"], "--problems must be a file, got none.jsonl"),
         (["--alpha", "2"], "alpha must be in [0, 1], got 2.0"),
-        (["--suite-size", "0"], "suite_size must be an int of at least 1, got 0"),
+        (["--suite-size", "0"], "suite_size must be at least 1, got 0"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused_before_anybody_is_asked(

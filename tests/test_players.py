@@ -306,6 +306,9 @@ def test_a_recorded_player_refuses_what_was_not_recorded_often_enough() -> None:
         ({"top_p": 0.0}, r"top_p must be in \(0, 1\], got 0.0"),
         ({"top_p": float("nan")}, r"top_p must be in \(0, 1\], got nan"),
         ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
+        ({"max_tokens": 2.5}, "max_tokens must be an int of at least 1, got 2.5"),
+        ({"max_tokens": float("inf")}, "max_tokens must be an int of at least 1, got inf"),
+        *(({name: wrong}, f"{name} must be in") for name in ("temperature", "top_p") for wrong in ("1", [1], None)),
     ],
 )
 def test_sampling_refuses_what_is_out_of_range(arguments: dict[str, Any], message: str) -> None:

@@ -719,6 +719,9 @@ def test_a_sandbox_is_opened_by_name() -> None:
     for name in ("elsewhere", None, ["local"], np.array(["local", "ray"])):
         with pytest.raises(ConfigurationError, match="must be one of local"):
             open_sandbox(name)
+    for name in ("time_limit_s", "budget_s", "memory_mb", "strikes", "value_bytes"):
+        with pytest.raises(ConfigurationError, match=f"{name} must be "):
+            Limits(**{name: "2"})
     for wrong in (0, 1025, "2"):
         with pytest.raises(ConfigurationError, match=f"workers must be a whole number in .1, 1024., got {wrong!r}"):
             LocalSandbox(workers=wrong)  # type: ignore[arg-type]

@@ -226,7 +226,7 @@ def test_the_bytes_do_not_change_under_cpu_stress(tmp_path: Path) -> None:
         (["in.jsonl", "-o", "out", "--alpha", "1.3"], "alpha must be in [0, 1], got 1.3"),
         (["in.jsonl", "-o", "out", "--alpha", "0.9", "--tester-reward", "utrl"], "--alpha must come with --tester-rew"),
         (["in.jsonl", "-o", "out", "--execution-cache-mb", "-1"], "--execution-cache-mb must be a whole number of MiB"),
-        (["in.jsonl", "-o", "out", "--suite-size", "0"], "suite_size must be an int of at least 1"),
+        (["in.jsonl", "-o", "out", "--suite-size", "0"], "suite_size must be at least 1"),
     ],
 )
 def test_wrong_arguments_say_must_and_got_and_exit_with_2(

@@ -74,7 +74,7 @@ def test_a_full_book_drops_the_least_missed_older_ones_first() -> None:
 
 @pytest.mark.parametrize("capacity", [0, -1, True, 2.0, "8"])
 def test_a_capacity_that_is_no_number_of_programs_is_refused(capacity: object) -> None:
-    with pytest.raises(ConfigurationError, match="capacity must be an int of at least 1, got"):
+    with pytest.raises(ConfigurationError, match=r"capacity must be (an int of )?at least 1, got"):
         TesterBook(capacity)  # type: ignore[arg-type]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.adapters.client_bodies import BodyTooLong, read_body, readable
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.extras import for_script
 from codea1_env.problems import read_problems
@@ -40,7 +40,7 @@ def make_app(table: TableRules | None = None, *, sessions: int = 16, idle_s: flo
     `sessions`: how many may be under way at a time, at least 1; `idle_s`: seconds after which a silent one is ended.
     Raises ConfigurationError for a table that cannot be played.
     """
-    require_least("sessions", sessions)
+    require_whole("sessions", sessions)
     if not idle_s > 0:
         raise ConfigurationError(f"idle_s must be greater than 0, got {idle_s}")
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)

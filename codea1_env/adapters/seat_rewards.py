@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 from codea1_env.arena.asynchronous import AsyncArena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.checks import json_object, require, require_least
+from codea1_env.checks import json_object, require, require_whole
 from codea1_env.envs.episode import failed_tests
 from codea1_env.errors import ConfigurationError, FormatError, PackageMissing, SandboxError, SandboxUnsafe
 from codea1_env.players.openai_compatible import OpenAIPlayer
@@ -97,7 +97,7 @@ class SeatRewards:
     ) -> None:
         """`arena`: None opens one with a local sandbox. `tester`: who attacks in `attacked`, with so many `suites`.
         `reads`: what reads a row's problem, `read_problem` if None."""
-        require_least("suites", suites)
+        require_whole("suites", suites)
         self._arena = arena or AsyncArena()
         self._tester, self._suites, self._reads = tester, suites, reads or read_problem
         self._loop: asyncio.AbstractEventLoop | None = None

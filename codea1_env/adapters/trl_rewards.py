@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.envs.arguments import checked_items
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
@@ -40,7 +40,7 @@ class CoderRewardFunction:
         self, arena: Arena, problems: Sequence[Problem], tester: Player, suites: int = 1, seed: int = 0
     ) -> None:
         """`suites`: how many the tester writes against each program. `seed`: of the tester's first call."""
-        require_least("suites", suites)
+        require_whole("suites", suites)
         self._arena = arena
         self._problems = by_id(arena, problems)
         self._tester = tester

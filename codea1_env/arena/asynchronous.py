@@ -24,13 +24,14 @@ from typing import Any, Self, TypeVar
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Grade, Match, MatchScore
-from codea1_env.checks import require, require_least
+from codea1_env.checks import require, require_whole
 from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
+from codea1_env.sandbox.protocol import require_arguments
 
 _Result = TypeVar("_Result")
 
@@ -79,15 +80,15 @@ class AsyncArena:
         execution_cache_mb: int = 64,
         read_cache_mb: int = 64,
     ) -> None:
-        """`workers`: arenas at work at a time, >= 1. `sandbox`: what each of them opens, as `open_sandbox` names it.
-        `waiting`: calls that may wait, >= 1; further calls block their callers. `together`: matches that share a pass
-        at most, >= 1. `execution_cache_mb`, `read_cache_mb`: what each worker remembers, as
-        `Arena` says.
+        """`workers`: arenas at work at a time, 1 to 1024. `sandbox`: what each of them opens, as `open_sandbox` names
+        it. `waiting`: calls that may wait, >= 1; further calls block their callers. `together`: matches that share a
+        pass at most, >= 1. `execution_cache_mb`, `read_cache_mb`: what each worker remembers, as `Arena` says.
 
         Raises ConfigurationError, SandboxError.
         """
-        for name, value in (("workers", workers), ("waiting", waiting), ("together", together)):
-            require_least(name, value)
+        require_arguments(workers, ())
+        for name, value in (("waiting", waiting), ("together", together)):
+            require_whole(name, value)
         self.config = RewardConfig() if config is None else config
         self._together, self._waiting = together, waiting
         self._asked: deque[_WaitingCall] = deque()

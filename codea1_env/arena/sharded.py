@@ -69,7 +69,7 @@ class ShardedArena(Arena):
         A lost process is replaced, and its part begins again. After three losses in a row the sandbox has failed.
         Raises ConfigurationError, and ImportError without the extra that the sandbox needs.
         """
-        require_whole("arenas", arenas, 1)
+        require_whole("arenas", arenas)
         require(arenas <= MOST_ARENAS, "arenas", f"be at most {MOST_ARENAS}", arenas)
         require_arguments(workers, ())
         require_choice("sandbox", sandbox, BACKENDS)

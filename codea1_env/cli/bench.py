@@ -12,7 +12,7 @@ from codea1_env.bench.entry import DEFAULT, RECIPES, entry_of
 from codea1_env.bench.files import read_bench
 from codea1_env.bench.table import as_markdown, draw, read_folder
 from codea1_env.bench.track import BUDGETS, SETS, track_of
-from codea1_env.checks import require, require_least
+from codea1_env.checks import require, require_whole
 from codea1_env.cli.common import add_actions, add_command, claim, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.terminal import Parser
@@ -106,7 +106,7 @@ def _check(options: argparse.Namespace) -> int:
     found = read_bench(options.file)
     _require_model(options.model)
     questions = found.record["track"]["questions"] if options.questions is None else options.questions
-    require_least("--questions", questions, 0)
+    require_whole("--questions", questions, 0)
     from codea1_env.bench.run import check
 
     run = options.directory or options.file.with_suffix("")

@@ -16,7 +16,7 @@ import time
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore, SuiteScore
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.cli.common import add_sandbox
 from codea1_env.cli.players import add_game, as_coder, as_tester, problems_of
 from codea1_env.errors import ConfigurationError, SandboxError
@@ -97,7 +97,7 @@ def add_play(parser: argparse.ArgumentParser) -> None:
 
 def _play(options: argparse.Namespace) -> int:
     seed = secrets.randbelow(10**6) if options.seed is None else options.seed
-    require_least("--seed", seed, 0)
+    require_whole("--seed", seed, 0)
     config = RewardConfig(alpha=options.alpha, suite_size=options.suite_size)
     opponent = _opponent(options)
     problem = _problem(options, seed)

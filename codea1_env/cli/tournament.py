@@ -19,7 +19,7 @@ from pathlib import Path
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.checks import require, require_least
+from codea1_env.checks import require, require_whole
 from codea1_env.cli.common import add_sandbox, claim, require_at_least_one, require_place, say, say_going_on
 from codea1_env.cli.players import (
     HELP,
@@ -194,7 +194,7 @@ def _played(
 def _checked(options: argparse.Namespace) -> Sampling:
     """How models sample. Raises ConfigurationError for arguments of no use, before anything is loaded."""
     require_at_least_one(options, "samples", "workers", "suite_size")
-    require_least("--seed", options.seed, 0)
+    require_whole("--seed", options.seed, 0)
     if options.record is not None:
         require_place("--record", options.record, options.problems)
         _require_recording(options.record)

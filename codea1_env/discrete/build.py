@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from codea1_env.arena.match import Match
-from codea1_env.checks import require, require_least
+from codea1_env.checks import require, require_whole
 from codea1_env.discrete.pool import MAX_TEST, RUN_STATUSES, Pool
 from codea1_env.errors import FormatError, UnusableReference
 from codea1_env.judging.expected_values import BatchOracle
@@ -71,7 +71,7 @@ def pools_of_problems(problems: Iterable[Problem], sandbox: Sandbox, tests: int 
     `tests`: most tests in a pool, >= 1. Perturbed tests that tell programs apart as none before them come first.
     Hidden tests are not used. The order of programs and tests is drawn from `seed` and the problem's id.
     """
-    require_least("tests", tests)
+    require_whole("tests", tests)
     judge = Judge(sandbox)
     limits = RunLimits(judge, OwnTests(judge))
     for problem in problems:
@@ -103,8 +103,8 @@ def pools_of_records(
     suites and lines they stand in. A line that cannot be read, or that names a question with other fields than before,
     gives a message.
     """
-    require_least("programs", programs)
-    require_least("tests", tests)
+    require_whole("programs", programs)
+    require_whole("tests", tests)
     questions: dict[str, _Recorded] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():

@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.failures import apart
-from codea1_env.checks import require, require_bool, require_choice, require_least
+from codea1_env.checks import require, require_bool, require_choice, require_whole
 from codea1_env.errors import ConfigurationError, SandboxError, UnusableReference
 from codea1_env.evaluation.disagreement import disagreement
 from codea1_env.evaluation.journal import EvaluationJournal
@@ -106,9 +106,9 @@ class EvaluationPlan:
         require_bool("trim", self.trim)
         require(not (self.trim and self.seat == "tester"), "trim", "be False with the seat tester", self.trim)
         for name, least in (("samples", 1), ("suite_size", 1), ("seed", 0)):
-            require_least(name, getattr(self, name), least)
+            require_whole(name, getattr(self, name), least)
         if self.sampling.stop_at_tests:
-            require_least("stop_at_tests", self.sampling.stop_at_tests, self.suite_size)
+            require_whole("stop_at_tests", self.sampling.stop_at_tests, self.suite_size)
 
 
 def journal_header(
@@ -161,7 +161,7 @@ def evaluate(
     Raises PlayerError where the player gives no answer, SandboxError where the sandbox fails on everything; the journal
     then holds what was done.
     """
-    require_least("batch", batch)
+    require_whole("batch", batch)
     require_players({"player": player, **({} if select_by is None else {"select_by": select_by})})
     if against is not None and plan.seat != "tester":
         raise ConfigurationError("against must come with the seat tester, got the seat coder")

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.bounded_cache import BoundedCache, bytes_of
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
@@ -99,7 +99,7 @@ class KillMatrices:
 
     def __init__(self, judge: Judge, *, pool_size: int = POOL_SIZE, seed: int = 0, cache_mb: int = CACHE_MB) -> None:
         """`pool_size`: inputs, >= 1. `seed`: draws the changed calls. `cache_mb`: 0 remembers nothing."""
-        require_least("pool_size", pool_size)
+        require_whole("pool_size", pool_size)
         self._judge = judge
         self._pool_size = pool_size
         self._seed = seed

@@ -35,7 +35,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from codea1_env.checks import require, require_least
+from codea1_env.checks import require, require_whole
 
 RESAMPLES = 2_000
 """Draws of the problems that an interval comes from."""
@@ -91,7 +91,7 @@ class SuiteResult:
             ("branches_taken", self.branches),
         ):
             require(0 <= getattr(self, part) <= whole, part, f"be in [0, {whole}]", getattr(self, part))
-        require_least("k", self.k)
+        require_whole("k", self.k)
         require(not self.killed or self.is_valid, "killed", "be 0 for a suite that is not valid", self.killed)
 
     @property

@@ -16,7 +16,7 @@ import json
 import random
 from collections.abc import Sequence
 
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.errors import UnusableReference
 from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix
 from codea1_env.judging.judge import Judge
@@ -41,7 +41,7 @@ class SearchTester:
 
     def __init__(self, sandbox: Sandbox, tests: int = 8) -> None:
         """`tests`: asserts in a suite, at least 1, where the problem does not say."""
-        require_least("tests", tests)
+        require_whole("tests", tests)
         self._judge = Judge(sandbox, execution_cache_mb=0)
         self._tests = tests
 

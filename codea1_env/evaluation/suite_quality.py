@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.evaluation.coverage import covered
 from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix
 from codea1_env.evaluation.metrics import SuiteResult
@@ -58,7 +58,7 @@ class SuiteMeter:
     ) -> None:
         """`suite_size`: k, tests of a suite that count, >= 1. `fidelity`: `strict` or `wide`. `seed`: draws
         the inputs of mutants."""
-        require_least("suite_size", suite_size)
+        require_whole("suite_size", suite_size)
         self._sandbox = sandbox
         self._judge = Judge(sandbox, execution_cache_mb=0)  # a program is met once
         self._matrices = KillMatrices(self._judge, seed=seed)

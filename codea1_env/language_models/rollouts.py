@@ -16,7 +16,7 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
-from codea1_env.checks import is_choice, is_number, require, require_least
+from codea1_env.checks import is_choice, is_number, require, require_whole
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.reading.answers import fenced_ranges
 from codea1_env.reading.parsing import normalised
@@ -69,9 +69,10 @@ class RolloutSampling:
     there."""
 
     def __post_init__(self) -> None:
-        require(0 <= self.temperature <= 100, "temperature", "be in [0, 100]", self.temperature)
-        require(0 < self.top_p <= 1, "top_p", "be in (0, 1]", self.top_p)
-        require_least("max_tokens", self.max_tokens)
+        is_temperature = is_number(self.temperature) and 0 <= self.temperature <= 100
+        require(is_temperature, "temperature", "be in [0, 100]", self.temperature)
+        require(is_number(self.top_p) and 0 < self.top_p <= 1, "top_p", "be in (0, 1]", self.top_p)
+        require_whole("max_tokens", self.max_tokens)
 
 
 @dataclass(frozen=True, slots=True)

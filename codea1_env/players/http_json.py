@@ -142,9 +142,6 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Limits are at least 1; infinite: none."""
-        for name, limit in (("requests", requests_per_minute), ("tokens", tokens_per_minute)):
-            if not limit >= 1:
-                raise ConfigurationError(f"{name}_per_minute must be at least 1, got {limit}")
         self._requests, self._tokens = requests_per_minute, tokens_per_minute
         self._clock = clock
         self._passed: deque[Passage] = deque()

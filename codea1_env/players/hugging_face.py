@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models import loading, lora
@@ -57,7 +57,7 @@ class HuggingFacePlayer:
         `keeps_tokens`: responses carry `token_ids`, the one that ends the answer included, and `log_probs`: under the
         distribution that was drawn from, after temperature and top-p; for temperature 0 under the model's own.
         """
-        require_least("rows_at_once", rows_at_once)
+        require_whole("rows_at_once", rows_at_once)
         if not tokenizer.chat_template:
             raise ConfigurationError(
                 f"the tokenizer of {name} must have a chat template, got none; set tokenizer.chat_template"
@@ -138,7 +138,7 @@ class HuggingFacePlayer:
         Raises ConfigurationError for n < 1 and for a prompt that leaves no room for `max_tokens`, and PlayerError if
         the model computes NaN.
         """
-        require_least("n", n)
+        require_whole("n", n)
         begins = [begun(self._prompt(request)) for request in requests]
         asked = [
             RolloutRequest(

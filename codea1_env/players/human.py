@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.errors import PlayerError
 from codea1_env.players.player import DEFAULT_SAMPLING, CoderRequest, Request, Response, Sampling
 from codea1_env.problems.kind_words import test_form, wanted
@@ -36,7 +36,7 @@ class HumanPlayer:
 
         `suite_size`: K, the asserts that a tester is asked for, at least 1, where the problem does not say.
         """
-        require_least("suite_size", suite_size)
+        require_whole("suite_size", suite_size)
         self.name = name
         self._reader = reader
         self._writer = writer
@@ -49,7 +49,7 @@ class HumanPlayer:
 
         Raises ConfigurationError for n < 1, and PlayerError if the input ends before an answer begins.
         """
-        require_least("n", n)
+        require_whole("n", n)
         answers = []
         for request in requests:
             self._say(_shown(request, self._suite_size, columns_of(self._output)))

@@ -31,7 +31,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from codea1_env.checks import require_least
+from codea1_env.checks import is_number, require, require_whole
 from codea1_env.errors import ConfigurationError, PlayerError, PlayerGarbled, PlayerRefused, PlayerUnavailable
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.completions import ServedAnswer, Silence, read_completions
@@ -69,13 +69,13 @@ class Traffic:
     def __post_init__(self) -> None:
         for name in ("timeout_s", "back_off_s", "max_wait_s"):
             value = getattr(self, name)
-            if not 0 <= value < threading.TIMEOUT_MAX or (name == "timeout_s" and value == 0):
+            if not is_number(value) or not 0 <= value < threading.TIMEOUT_MAX or (name == "timeout_s" and value == 0):
                 least = "above 0" if name == "timeout_s" else "of at least 0"
                 raise ConfigurationError(f"{name} must be a number of seconds {least}, got {value}")
         for name in ("requests_per_minute", "tokens_per_minute"):
-            require_least(name, getattr(self, name))
-        require_least("retries", self.retries, 0)
-        require_least("concurrency", self.concurrency)
+            require(isinstance(rate := getattr(self, name), int | float) and rate >= 1, name, "be at least 1", rate)
+        require_whole("retries", self.retries, 0)
+        require_whole("concurrency", self.concurrency)
 
 
 DEFAULT_TRAFFIC = Traffic()
@@ -131,7 +131,7 @@ class OpenAIPlayer:
         Raises ConfigurationError for n < 1, and the PlayerError of the first request that got no answer; the other
         requests are then cut off.
         """
-        require_least("n", n)
+        require_whole("n", n)
         call = _Call(Poster(self._url), self._sleep)
         waiting = iter(range(len(requests)))
         taking = threading.Lock()

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from codea1_env.checks import require, require_least
+from codea1_env.checks import require, require_whole
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.language_models.rollouts import RolloutSampling
 from codea1_env.problems.problem import Problem
@@ -53,7 +53,7 @@ class Sampling(RolloutSampling):
 
     def __post_init__(self) -> None:
         RolloutSampling.__post_init__(self)  # `super()` without arguments does not know a class with slots
-        require_least("stop_at_tests", self.stop_at_tests, 0)
+        require_whole("stop_at_tests", self.stop_at_tests, 0)
 
 
 DEFAULT_SAMPLING = Sampling()
@@ -100,7 +100,7 @@ class Player(Protocol):
 
 def require_requests(requests: Sequence[Request], kind: type[Request], n: int) -> None:
     """Raise ConfigurationError unless every request is of the given kind and n is at least 1."""
-    require_least("n", n)
+    require_whole("n", n)
     for request in requests:
         if not isinstance(request, kind):
             raise ConfigurationError(f"this player must get a {kind.__name__}, got a {type(request).__name__}")

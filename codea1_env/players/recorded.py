@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest
 from codea1_env.reading.messages import answer_texts
@@ -66,7 +66,7 @@ class RecordedPlayer:
         self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
     ) -> list[list[Response]]:
         """The first `n` recorded responses to each request. Raises ConfigurationError if there are fewer."""
-        require_least("n", n)
+        require_whole("n", n)
         return [self._responses(request, n) for request in requests]
 
     def _responses(self, request: Request, n: int) -> list[Response]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.perturb import boundary, changed_call, perturbed
 from codea1_env.players.player import (
@@ -119,7 +119,7 @@ class _ChangedGoldenTests(_Scripted):
 
     def __init__(self, tests: int = 8) -> None:
         """`tests`: asserts in a suite, at least 1, where the problem does not say."""
-        require_least("tests", tests)
+        require_whole("tests", tests)
         self._tests = tests
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from codea1_env.checks import require_choice, require_least
+from codea1_env.checks import require_choice, require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems.kind_words import DUTIES, ENDINGS, test_form, wanted
 from codea1_env.problems.problem import Problem
@@ -206,7 +206,7 @@ def _begin(template: Template, values: Mapping[str, str]) -> Messages:
 
 
 def _values(problem: Problem, program: str = "", suite_size: int = 1) -> dict[str, str]:
-    require_least("suite_size", suite_size)
+    require_whole("suite_size", suite_size)
     tests = problem.suite_size_or(suite_size)
     return {
         "question": problem.question.strip(),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from codea1_env.checks import require_least
+from codea1_env.checks import require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
@@ -58,7 +58,7 @@ class VLLMPlayer:
         Raises ConfigurationError for n < 1 and for a prompt that leaves no room for an answer. If a prompt leaves room
         for fewer than `max_tokens`, its answer has as many tokens as fit.
         """
-        require_least("n", n)
+        require_whole("n", n)
         count = n if sampling.temperature else 1  # vLLM refuses several greedy answers
         messages = [self._prompt(request) for request in requests]
         begins = [begun(each) for each in messages]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, Protocol
 
-from codea1_env.checks import require, require_least
+from codea1_env.checks import is_number, require, require_whole
 from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError
 from codea1_env.sandbox.worlds import PLAIN, World
@@ -50,11 +50,13 @@ class Limits:
     """Bytes of one encoded value; a larger one is opaque."""
 
     def __post_init__(self) -> None:
-        require(0 < self.time_limit_s <= 3600, "time_limit_s", "be in (0, 3600]", self.time_limit_s)
-        require(0 < self.budget_s <= MAX_BUDGET_S, "budget_s", f"be in (0, {MAX_BUDGET_S:g}]", self.budget_s)
-        require_least("memory_mb", self.memory_mb, 64)
-        require_least("strikes", self.strikes)
-        require(64 <= self.value_bytes <= 1 << 22, "value_bytes", "be in [64, 4194304]", self.value_bytes)
+        for name, most in (("time_limit_s", 3600.0), ("budget_s", MAX_BUDGET_S)):
+            value = getattr(self, name)
+            require(is_number(value) and 0 < value <= most, name, f"be in (0, {most:g}]", value)
+        require_whole("memory_mb", self.memory_mb, 64)
+        require_whole("strikes", self.strikes)
+        fits = type(self.value_bytes) is int and 64 <= self.value_bytes <= 1 << 22
+        require(fits, "value_bytes", "be in [64, 4194304]", self.value_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from codea1_env.adapters.seat_rewards import SEATS, SeatRewards, paid, read_prob
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.asynchronous import AsyncArena
 from codea1_env.arena.match import Grade, Match, are_texts
-from codea1_env.checks import is_number, require, require_least
+from codea1_env.checks import is_number, require, require_whole
 from codea1_env.errors import Codea1Error, FormatError, SandboxError
 from codea1_env.problems.problem import Problem
 from codea1_env.records.matches import read_match, write_score
@@ -61,8 +61,8 @@ class ServicePlan:
     """The longest time limit of a call that a request may ask for."""
 
     def __post_init__(self) -> None:
-        require_least("workers", self.workers)
-        require_least("queue", self.queue)
+        require_whole("workers", self.workers)
+        require_whole("queue", self.queue)
         granted = is_number(self.most_seconds) and 0 < self.most_seconds <= 3600
         require(granted, "most_seconds", "be in (0, 3600]", self.most_seconds)
 

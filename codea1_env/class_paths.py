@@ -67,6 +67,7 @@ def load_name(path: str, name: str, folders: Sequence[str] = ()) -> object:
     working directory. Raises ConfigurationError where it is not, and whatever the module raises.
     """
     module_name, _, attribute = path.partition(":")
+    require(bool(module_name), name, "be module:Name", path)
     try:
         _look_in(module_name, folders)
         _loaded.add(module_name)

@@ -164,6 +164,7 @@ def _time(seconds: float) -> str:
 
 _MESSAGES = (
     (r"argument (.+?): expected (?:one|at least one) arguments?$", r"\1 must come with a value, got none"),
+    (r"argument (.+?): expected (\d+) arguments$", r"\1 must come with \2 values, got another number of them"),
     (r"argument (.+?): invalid choice: (.+?) \(choose from (.+)\)$", r"\1 must be one of \3, got \2"),
     (r"argument (.+?): invalid int value: (.+)$", r"\1 must be a whole number, got \2"),
     (r"argument (.+?): invalid float value: (.+)$", r"\1 must be a number, got \2"),

@@ -95,5 +95,7 @@ def test_wrong_arguments_are_refused(
     given = ["--player", "oracle", *arguments]
     assert main(["data", "choose", str(problems), *given, "-o", str(tmp_path / "o.jsonl")]) == 2
     assert message in capsys.readouterr().err
+    assert main(["data", "choose", str(problems), "--player", "oracle", "-o", ""]) == 2
+    assert "--output must be a file in an existing directory, got ." in capsys.readouterr().err
     assert main(["data", "choose", str(problems), "--player", "oracle", "-o", str(problems)]) == 2
     assert "must be another file than the input" in capsys.readouterr().err

@@ -95,6 +95,7 @@ def test_the_page_has_every_exit_code() -> None:
             "an argument must be one of those in --help, got --work 2; did you mean --workers?",
         ),
         ("tournamnet", "COMMAND must be one of 'play', "),
+        ("data choose in -o out --player oracle --between 1", "--between must come with 2 values, got another number"),
         ("doctor --json=yes", "--json must come without a value, got 'yes'"),
         ("pools", "ACTION must be given, got none; see codea1 pools --help"),
     ],

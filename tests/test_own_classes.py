@@ -111,6 +111,8 @@ def test_rewards_of_ones_own_are_paid_and_replayed(outside: Path, sandbox: Any) 
         list(replay(read_recording(text.splitlines()), sandbox))
     assert "own_other" not in sys.modules, "a recording alone makes no module be imported"
     command("replay", "games.jsonl", status=2)
+    for name in ("", ":"):
+        command("replay", "games.jsonl", "--tester-reward", name, status=2)
 
 
 def test_the_command_takes_rewards_of_ones_own_into_every_process_and_records_their_names(outside: Path) -> None:

@@ -240,6 +240,13 @@ def test_wrong_arguments_say_must_and_got_and_exit_with_2(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_link_that_names_itself_makes_room_for_the_output(tmp_path: Path) -> None:
+    write(tmp_path / "in.jsonl", [line()])
+    (tmp_path / "link").symlink_to("link")
+    assert main(["score", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "link")]) == 0
+    assert (tmp_path / "link").is_file()
+
+
 def test_a_broken_book_is_refused_before_anything_is_scored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     book = tmp_path / "book.jsonl"
     book.write_text("nonsense\n")

@@ -121,7 +121,7 @@ def _score(options: argparse.Namespace) -> int:
         raise ConfigurationError(f"the input must exist, got {options.input}")
     require_place("--output", options.output, options.input)
     if options.output.is_symlink():  # the link stays, what it names is written
-        options.output = options.output.resolve()
+        options.output = Path(os.path.realpath(options.output))
     partial = options.output.with_name(options.output.name + ".partial")
     require_place("OUT.partial", partial, options.input)
     if options.book is not None and options.book.is_dir():

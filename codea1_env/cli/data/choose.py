@@ -67,9 +67,9 @@ def _choose(options: argparse.Namespace) -> int:
     if not 0 <= low <= high <= 1:
         raise ConfigurationError(f"--between must be two numbers in [0, 1], the lower one first, got {low:g} {high:g}")
     plan = EvaluationPlan("coder", options.samples, 1, sampling_of(options), options.seed)
-    journal = options.output.with_name(f"{options.output.name}.journal.jsonl")
     common.require_file("FILE.jsonl", options.file)
     common.require_place("--output", options.output, options.file)
+    journal = options.output.with_name(f"{options.output.name}.journal.jsonl")
     common.require_place("the journal of --output", journal, options.file)
     require_player(options.player, "coder")
     prompts = prompts_of(options, [options.player])

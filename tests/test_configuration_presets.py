@@ -294,6 +294,8 @@ BAD_ARGUMENTS = {
     "--pre smoke": "an argument must be one of those in --help, got --pre smoke; did you mean --preset?; see ",
     "--keep-checkpoints 0": "--keep-checkpoints must be a whole number in [1, 1000000], got 0",
     "--preset 7b --problems {folder}": "problems.file must be a problem file, got ",
+    "--config {folder}/link": "config must be a readable YAML file, got ",
+    "--config {folder}/long.yaml": f"rounds must be a whole number in [1, 1000000], got '{'a' * 199}...\n",
     "--config {folder}/ranks.yaml": "placement.coder must be one rank on the CPU with --engine local",
     **({"--engine ray --ray-address ray://h:1": "--ray-address must be HOST:PORT or auto"} if find_spec("ray") else {}),
 }
@@ -306,6 +308,8 @@ def test_a_bad_argument_ends_in_one_line(argv: str, more: str, capsys: Any, monk
     if more and argv in ("--preset 7b", "--config {folder}/ranks.yaml"):
         pytest.skip("a plan may be made before the problems are there, and of a run under the other engine")
     (tmp_path / "ranks.yaml").write_text("placement: {coder: {ranks: 2}}")
+    (tmp_path / "long.yaml").write_text(f"rounds: {'a' * 9000}")
+    (tmp_path / "link").symlink_to("link")
     said = ended(capsys, *shlex.split(argv.format(folder=tmp_path) + more))
     assert BAD_ARGUMENTS[argv] in said
     assert said.count("\n") == 1

@@ -284,6 +284,7 @@ UNWRITABLE = ("a run's directory must be one that can be written, got ", "; name
 NO_ROOM: dict[str, tuple[Callable[[Path], Any], tuple[str, str]]] = {
     "no such folder": (lambda path: a_run(Path("/proc/codea1")), UNWRITABLE),
     "a file for a folder": (lambda path: a_run(Path(__file__) / "run"), UNWRITABLE),
+    "a link to itself": (lambda path: (path / "link").symlink_to("link") or a_run(path / "link"), UNWRITABLE),
     "a folder for a text": (
         lambda path: path.read_text(),
         ("/", " must be accessible, got: Is a directory; check its path and permissions\n"),

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from codea1_env.checks import is_number
+from codea1_env.checks import is_number, require
 from codea1_env.class_paths import is_class_path
 from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.placement import SEATS, role_of
@@ -161,8 +161,7 @@ def _check(given: Mapping[str, Any], where: str) -> None:
         must = requirement(value, **CHECKED[name]) if name in CHECKED and not is_off else ""
         if name == "lr_scheduler_kwargs" and not _is_schedule(value):
             must = "a mapping of the schedule's arguments to finite numbers"
-        if must:
-            raise ConfigurationError(f"{where}: {name} must be {must}, got {value!r}")
+        require(not must, f"{where}: {name}", f"be {must}", value)
     unknown = given.keys() - CHECKED.keys() - DEFAULTS.keys()
     if unknown and not unknown <= (known := _names_of_trl()):
         name = sorted(unknown - known)[0]

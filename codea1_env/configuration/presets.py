@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -343,7 +344,7 @@ def load_preset(name: str | None, config: Path | None = None) -> Preset:
     """
     if config is None:
         return _named("mini" if name is None else name)
-    return _of_file(config, (config.resolve(),), (str(config.parent.resolve()), str(Path.cwd())), name)
+    return _of_file(config, (Path(os.path.realpath(config)),), (os.path.realpath(config.parent), str(Path.cwd())), name)
 
 
 def _named(name: str) -> Preset:
@@ -371,7 +372,7 @@ def _of_file(file: Path, seen: tuple[Path, ...], folders: tuple[str, ...], name:
         return preset_from_dict(overrides, _named(source), str(file), folders)
     if not isinstance(source, str) or not source.endswith((".yaml", ".yml")):
         raise ConfigurationError(f"{file}: extends must be one of {preset_names()} or a YAML file, got {source!r}")
-    other = (file.parent / source).resolve()
+    other = Path(os.path.realpath(file.parent / source))
     if other in seen:
         raise ConfigurationError(f"{file}: extends must come to an end, got {other} again")
     return preset_from_dict(overrides, _of_file(other, (*seen, other), folders), str(file), folders)

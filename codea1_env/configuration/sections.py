@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from codea1_env.checks import is_choice
+from codea1_env.checks import is_choice, require
 from codea1_env.errors import ConfigurationError
 
 
@@ -51,8 +51,7 @@ class Section:
         for each in dataclasses.fields(self):  # type: ignore[arg-type]  # every subclass is a dataclass
             value = getattr(self, each.name)
             must = requirement(value, **each.metadata) if each.metadata else ""
-            if must:
-                raise ConfigurationError(f"{each.name} must be {must}, got {value!r}")
+            require(not must, each.name, f"be {must}", value)
 
 
 def requirement(value: object, kind: type, low: float = 0, high: float = 0, choices: Sequence[str] = ()) -> str:

@@ -65,7 +65,7 @@ class Run:
         self.seats = tuple(seats)
         self.held_out = tuple(held_out)
         """The problems that seats are measured on."""
-        self.duels = DuelSample(self.directory.resolve() / FOLDER, self.preset.keep_duels)
+        self.duels = DuelSample(self.directory.absolute() / FOLDER, self.preset.keep_duels)
         self.place = shown(arguments.address) if arguments.address else str(self.directory)
         """What to name to go on with the run."""
         self._copy = RemoteCopy(arguments.address, self.directory, (CONFIG_FILE, METRICS, HIDDEN))

@@ -11,11 +11,12 @@ import torch
 from training_runs import TINY, same_weights
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from codea1_env import ConfigurationError
 from codea1_env.configuration.model_sections import shape_of
 from codea1_env.configuration.presets import MINI, load_preset, preset_from_dict
 from codea1_env.language_models.directories import default_cache
 from codea1_env.problems.families.miniature import miniature_compositions
-from codea1_env.training.models import tiny  # its `tester_messages` would pass for a test
+from codea1_env.training.models import base, tiny  # its `tester_messages` would pass for a test
 from codea1_env.training.models.corpora import BASIC, EDGE, band_pieces, examples
 from codea1_env.training.models.tiny import build_model, build_tokenizer, coder_messages
 from codea1_env.training.models.warm_start import base_model
@@ -104,6 +105,9 @@ def test_the_cache_is_keyed_by_what_makes_a_model(saved: Path, of_bands: Path, t
     assert sorted(path.name for path in cache.iterdir()) == sorted([saved.name, other.name]), "no half-built model"
     blind = dataclasses.replace(FEW_BAND_STEPS, options=dataclasses.replace(BANDS.options, access="black-box"))
     assert base_model(blind, of_bands.parent) == of_bands, "for both"
+    (rebuilt / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(ConfigurationError, match="built anew once it is deleted, must have whole files of weights"):
+        base.base_model(FEW_STEPS, tmp_path / "elsewhere")
     assert default_cache({"CODEA1_CACHE": "/somewhere"}) == Path("/somewhere")
     assert default_cache({}) == Path.home() / ".cache" / "codea1"
 

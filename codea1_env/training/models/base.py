@@ -25,10 +25,12 @@ def base_model(preset: Preset, cache: Path) -> Path:
     """A directory with the model and its tokenizer in Hugging Face format, built or downloaded on first use.
 
     Raises ConfigurationError, in one line, for a pretrained model that is neither a directory nor within reach on the
-    hub, or whose files are not whole.
+    hub, or a model whose files are not whole.
     """
     if not isinstance(preset.model, PretrainedModel):
-        return warm_start.base_model(preset, cache)
+        built = warm_start.base_model(preset, cache)
+        require_chat_model(built, "the base in CODEA1_CACHE, which is built anew once it is deleted,")
+        return built
     name, revision = preset.model.pretrained, preset.model.revision or None
     if Path(name).is_dir() or (preset.trainer == "packed" and name.endswith(".gguf")):
         directory = Path(name)

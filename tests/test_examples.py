@@ -119,6 +119,12 @@ def test_a_server_writes_a_program(capsys: pytest.CaptureFixture[str], monkeypat
     assert server.asked[0]["model"] == "some-model"
 
 
+@pytest.mark.parametrize("name", ["play_checkpoint.py", "server_plays.py", "trl_environment.py"])
+def test_an_example_without_what_it_needs_says_how_to_call_it(name: str, capsys: Any, monkeypatch: Any) -> None:
+    with pytest.raises(SystemExit, match=f"usage: python examples/{name} "):
+        shown(name, capsys, monkeypatch)
+
+
 @pytest.mark.parametrize(
     "name", ["gymnasium_seat.py", "pettingzoo_loop.py", "server_plays.py", "tournament.py", "trl_rewards.py"]
 )

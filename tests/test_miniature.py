@@ -168,6 +168,8 @@ def test_a_program_that_raises_returns_the_marker() -> None:
         (lambda: miniature_problems("dev", 1, 0), "split must be 'train' or 'held_out', got 'dev'"),  # type: ignore[arg-type]
         (lambda: miniature_problems("train", -1, 0), r"count must be in \[0, "),
         (lambda: miniature_problems("held_out", 1_000_000, 0), r"count must be in \[0, .*got 1000000"),
+        (lambda: miniature_problems("train", "3", 0), r"count must be in \[0, .*, got '3'"),  # type: ignore[arg-type]
+        (lambda: miniature_problems("train", 1, 0, "1"), r"golden_edge must be in \[0, 1\], got '1'"),  # type: ignore[arg-type]
         (lambda: miniature_problems("train", 1, 0, 1.5), r"golden_edge must be in \[0, 1\], got 1.5"),
     ],
 )

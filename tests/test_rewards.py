@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import statistics
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -217,10 +218,12 @@ def advantages(rewards: list[float]) -> list[float]:
     return [(reward - mean) / deviation for reward in rewards]
 
 
-@pytest.mark.parametrize("alpha", [-0.1, 1.3, float("nan"), True, "0.5"])
+@pytest.mark.parametrize("alpha", [-0.1, 1.3, float("nan"), True, "0.5", np.array([0.5, 0.5])])
 def test_alpha_outside_its_range_is_refused_by_name(alpha: object) -> None:
     with pytest.raises(ConfigurationError, match=r"alpha must be in \[0, 1\], got"):
         RewardConfig(alpha=alpha)  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"alpha must be in \[0, 1\], got"):
+        RewardConfig().with_alpha(alpha)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="alpha must be"):
         effective_alpha(alpha, True)  # type: ignore[arg-type]
 

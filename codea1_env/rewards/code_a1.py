@@ -182,7 +182,9 @@ class RewardConfig:
 
     def with_alpha(self, alpha: float | None) -> RewardConfig:
         """The same choices with this weight of validity; None: unchanged."""
-        return self if alpha in (None, self.alpha) else dataclasses.replace(self, alpha=alpha)
+        if alpha is None or (is_number(alpha) and alpha == self.alpha):
+            return self
+        return dataclasses.replace(self, alpha=alpha)
 
     @property
     def by_reference(self) -> RewardConfig:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from codea1_env.checks import require, require_choice
+from codea1_env.checks import is_number, require, require_choice
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
 
@@ -220,7 +220,7 @@ def problems_of(
     family: str, split: Split, seed: int, questions: Sequence[Any], golden_edge: float
 ) -> tuple[Problem, ...]:
     """The problems of a family's questions."""
-    require(0 <= golden_edge <= 1, "golden_edge", "be in [0, 1]", golden_edge)
+    require(is_number(golden_edge) and 0 <= golden_edge <= 1, "golden_edge", "be in [0, 1]", golden_edge)
     return tuple(
         question.problem(
             f"{family}/{split}/{seed}/{index:05d}", random.Random(f"{family} {split} {seed} {index}"), golden_edge

@@ -154,7 +154,7 @@ def miniature_compositions(split: Split, count: int, seed: int) -> tuple[Composi
     triples = [(f.kind, m.kind, a.kind) for f in FILTERS for m in MAPS for a in AGGREGATES]
     is_held_out = split == "held_out"
     most = sum((triple in _held_out_triples()) == is_held_out for triple in triples) * len(ENTRY_POINTS) // 2
-    require(0 <= count <= most, "count", f"be in [0, {most}] for split {split!r}", count)
+    require(type(count) is int and 0 <= count <= most, "count", f"be in [0, {most}] for split {split!r}", count)
     rng = random.Random(f"miniature {split} {seed}")
     compositions: dict[str, Composition] = {}
     while len(compositions) < count:

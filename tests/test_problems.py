@@ -140,6 +140,13 @@ def test_a_bad_field_is_reported_with_path_line_field_must_and_got(
     assert message.endswith(f"got {got}")
 
 
+def test_a_number_is_no_path_and_closes_nothing(tmp_path: Path) -> None:
+    with (tmp_path / "file").open("wb") as file:
+        with pytest.raises(TypeError):
+            read_problems(file.fileno())  # type: ignore[arg-type]
+        file.write(b"x")
+
+
 @pytest.mark.parametrize("name", ["kind", "language"])
 def test_an_array_is_no_name_and_is_refused_as_any_other_value(name: str) -> None:
     with pytest.raises(ProblemFormatError, match=f"{name} must be one of .*, got array"):

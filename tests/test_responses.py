@@ -430,6 +430,9 @@ def test_an_exploit_is_rejected_or_in_paper_fidelity_one_call_of_the_entry_point
 def test_an_unknown_fidelity_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="fidelity must be 'strict', 'wide' or 'paper', got 'released'"):
         read_suite("", "f", fidelity="released")  # type: ignore[arg-type]
+    for read in (read_program, read_suite):
+        with pytest.raises(ConfigurationError, match=r"response must be a text, got \[1\]"):
+            read([1], "f")  # type: ignore[operator]
 
 
 # --- any text

@@ -33,7 +33,7 @@ def read_problems(path: str | os.PathLike[str]) -> list[Problem]:
 
 def iter_problems(path: str | os.PathLike[str]) -> Iterator[Problem]:
     """The problems of a file one by one, in order; memory holds one problem and the ids. Raises as `read_problems`."""
-    with open(path, "rb") as lines:
+    with open(os.fspath(path), "rb") as lines:  # an int would be a descriptor, and closed in the end
         yield from parse_problems(lines, os.fspath(path))
 
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codea1_env.checks import require_choice
+from codea1_env.checks import require, require_choice
 from codea1_env.reading import answers, grammar, parsing
 from codea1_env.reading.grammar import MAX_SOURCE, Fidelity, WrittenTest, canonical_name, read_assert, rejected
 from codea1_env.reading.inlining import SuiteNames
@@ -84,6 +84,7 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
     `answers.py` says which thoughts and edges are left out. `trim`: keep only the entry point and what it needs
     (`programs/reach.py`); not for whole scripts.
     """
+    require(isinstance(response, str), "response", "be a text", response)
     source = released_program(response) if fidelity == "paper" else _strict_program(response, entry_point)
     return Program(trimmed_program(source, entry_point) if trim else source)
 
@@ -111,6 +112,7 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     `released_reading.released_suite` says. If the code does not parse as a whole, its statements are read one by one,
     also those in items of lists (`items.py`).
     """
+    require(isinstance(response, str), "response", "be a text", response)
     require_choice("fidelity", fidelity, ("strict", "wide", "paper"))
     if fidelity == "paper":
         return released_suite(response, entry_point)

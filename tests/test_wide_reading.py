@@ -408,6 +408,7 @@ def test_a_function_of_the_suites_own_hides_pythons(fidelity: Fidelity) -> None:
         ),
         ("t = {1: [2]}\nfor a in t.values():\n    a.append(3)\nassert f(3) == t\n", ["<forbidden_name>"]),
         ("t = {1: [2]}\nnext(iter(t.values())).append(3)\nassert f(3) == t\n", ["<forbidden_name>"]),
+        ("async def g():\n    return 1\nassert f([g]) == [1]\n", ["<forbidden_name>"]),
         ("t = [1, 2]\nrandom.Random(1).shuffle(t)\nassert f(3) == t\n", ["<forbidden_name>"]),
         ("t = [1, 2]\nfill(to=t)\nassert f(3) == t\n", ["<forbidden_name>"]),
         ("t, u = [1, 2], 'a'\nprint(t)\nf(t)\nshow(u)\nassert f(u) == t\n", ["f('a') == [1, 2]"]),

@@ -293,8 +293,9 @@ def _member(tolerance: Tolerances, item: Any, container: Any) -> bool:
         if type(item) is not str:
             raise ValueError("no text")
         return item in container
-    container = plain_form(container)
-    if type(container) is dict and {*container} & {"s", "z", "d"}:
+    is_of_items = type(container) is dict and kind_of(container) == "items"  # of a dict, whose values may be lists
+    container = container if is_of_items else plain_form(container)
+    if not is_of_items and type(container) is dict and {*container} & {"s", "z", "d"}:
         wanted = hashed_text(item)
         return any(member_text(each) == wanted for each in items_of(container))
     return any(same_tree(each, item, tolerance) for each in items_of(container))

@@ -192,7 +192,15 @@ class _Waiting(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         is_run = len(node.args) == 1 and known_name(node.func) == "asyncio.run"
-        return self.generic_visit(node.args[0] if is_run and self._is_own(node.args[0]) else node)
+        node = node.args[0] if is_run and self._is_own(node.args[0]) else node  # type: ignore[assignment]  # a Call
+        called, is_own = node.func, self._is_own(node)
+        self.generic_visit(node)
+        node.func = called if is_own else node.func
+        return node
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A function that is given to the program is no plain one: `f(fetch)` is not read."""
+        return ast.Name(_GIVEN, ast.Load()) if node.id in self._own else node
 
     def _run(self, node: ast.expr) -> ast.expr:
         """`asyncio.run` of it; of each where they are gathered."""
@@ -206,6 +214,8 @@ class _Waiting(ast.NodeTransformer):
         return node if self._is_own(node) else ast.copy_location(ast.Call(run, [node], []), node)
 
 
+_GIVEN = "_async_function"
+"""A name that nothing has."""
 _WAITED_FOR = ("pytest.mark.asyncio", "pytest.mark.anyio", "pytest.mark.asyncio()")
 
 

@@ -7,6 +7,7 @@ returned value", and the process holds nothing that would tell which value is th
 import _random
 import _thread
 import builtins
+import contextlib
 import ctypes
 import gc
 import json
@@ -43,12 +44,11 @@ CODE_BUILTINS = {
     name: getattr(builtins, name) for name in scope.CODE_BUILTINS | scope.GIVEN if hasattr(builtins, name)
 } | {name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)}
 
-_KEPT_ALLOCATIONS = 500
-"""Objects that may be left to the next item's collector: some microseconds of it. It runs by itself at 700."""
-_allocations, _collect, _freeze = gc.get_count, gc.collect, gc.freeze
+_collect, _freeze = gc.collect, gc.freeze
 _scanner: Any = json.JSONDecoder()
 _read_json = _scanner.scan_once  # held by the process, so that no program puts another in its place
 _forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
+_patterns: "dict[object, object]" = vars(re)["_cache"]
 read = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a program's hook could refuse
 read.restype, read.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
 _escaped = denials.escaped
@@ -184,14 +184,10 @@ def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes
         return ERROR, told, issubclass(type(error), RecursionError)  # an object may lie of its class, or raise
 
 
-def _collect_garbage(always: bool) -> None:
-    """Unless there is so little that the collector of the next item would not feel it."""
-    try:
-        young, *older = _allocations()
-        if always or young > _KEPT_ALLOCATIONS or any(older):
-            _collect()
-    except MemoryError:  # a process that keeps all of its memory has one item only
-        pass
+def _collect_garbage() -> None:
+    """Whatever a call leaves, no other is to meet: its memory, its buffers, texts that are kept once."""
+    with contextlib.suppress(MemoryError):  # a process that keeps all of its memory has one item only
+        _collect()
 
 
 def _executed(code: types.CodeType) -> dict[str, Any]:
@@ -248,12 +244,13 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
         return
     if job.get("is_checker"):
         values.scope = None
-    if seen:  # what a program has loaded is no garbage: no call is to pay for looking at it
-        _collect()
-        _freeze()
     kept = state.noted(namespace, seen) if seen and job["looks"] else None
     if seen and job["looks"] and kept is None:
         results.write(ALONE)
+    if seen:  # what is there now is no garbage: no call is to pay for looking at it
+        _collect()
+        _freeze()
+    patterns = dict(_patterns)
     results.write(LOADED, b"plain" if seen and kept and seen.is_plain() else b"")
     read_json, decode, max_bytes, levels = _read_json, values.decode, job["value_bytes"], sys.getrecursionlimit()
     text: bytes
@@ -269,7 +266,7 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
 
     def leave() -> None:
         if seen:
-            _collect_garbage(always=seen.catches)
+            _collect_garbage()
         if kept and not kept.is_as_loaded():
             results.write(ALONE)
 
@@ -278,6 +275,7 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     for number, text in enumerate(items):  # noqa: B007
         if number:
             _forget_patterns()
+            _patterns.update(patterns)
             values.begin()
         _attempt(results, call, max_bytes, is_first=bool(elsewhere) or not number, leave=leave)
         if not number and not elsewhere and count > 1:

@@ -35,7 +35,8 @@ _FAR = frozenset(
     "empty empty_like ndarray ctypeslib core lib f2py testing compat memmap fromfile tofile save savez savetxt load "
     "loadtxt genfromtxt fromregex DataSource seterr seterrcall seterrobj setbufsize set_printoptions "
     "set_string_function set_numeric_ops default_rng byte_bounds recarray chararray masked_all masked_all_like "
-    "nditer set_default_printstyle".split()
+    "nditer set_default_printstyle _core dump add_docstring add_newdoc printoptions show_config get_bit_generator "
+    "set_bit_generator".split()
 )
 _OTHER_MODULES = frozenset(sys.stdlib_module_names) - {module.partition(".")[0] for module in MODULES}
 """Modules that are inside those of the list."""
@@ -66,8 +67,9 @@ _SHIFTS = {opcode.opmap["LOAD_GLOBAL"]: 1} | ({} if sys.version_info < (3, 12) e
 _LARGE = 1e100
 """From here on products may be infinite, and their differences no numbers."""
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
-_IN_FUNCTION, _GENERATOR = 1, 0x20
-"""Of the flags of code: that it is no body of a module or a class; that calling it makes a generator."""
+_IN_FUNCTION, _GENERATOR, _SUSPENDED = 1, 0x20, 0x2A0
+"""Of the flags of code: that it is no body of a module or a class; that calling it makes a generator; or what else may
+be let go of before its end."""
 _EXCEPTIONS = "|".join(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
 )
@@ -107,27 +109,28 @@ _ATTRIBUTE = re.compile(r"\.\s*[^\W\d]\w*\b(?!\s*[\w(=.\[])")
 """One that is not called, so that it may be a method that is kept."""
 _SETTERS = frozenset(
     "update_wrapper wraps total_ordering dataclass runtime_checkable global_enum final abstractmethod no_type_check "
-    "override dataclass_transform cached_property".split()
+    "override dataclass_transform cached_property abstractclassmethod abstractstaticmethod".split()
 )
 """What stores attributes of what it is given."""
+_ASKED_LATE = frozenset("__del__ __subclasshook__ __subclasscheck__".split())
+"""Methods that run when the collector pleases, or whose answers abc remembers."""
+_GIVERS = frozenset("type __class__ get_origin parse_array parse_object pathmod".split())
+"""What gives a part of a library that the program need not name."""
+_COLLECTION_ABCS = frozenset("send throw close".split())
+"""Methods without underscores that the library's abstract classes ask for."""
 _hidden: "frozenset[str]" = frozenset()
 _pure: "frozenset[str]" = frozenset()
-_remembered: "frozenset[str]" = frozenset()
-"""What makes no second object where there was an equal one: aliases of `typing`, names of fields."""
 
 
 def learn() -> None:
     """In the zygote: which names the loaded modules and the builtin types have, and which of them are hidden."""
-    global _hidden, _pure, _remembered
+    global _hidden, _pure
     modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
     names = {name for module in modules for name in vars(module)}
     _hidden = frozenset(name for name in names if name.startswith("_")) - _OWN - {"_"}
     kinds = [value for module in [*modules, builtins] for value in vars(module).values() if isinstance(value, type)]
     held = {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins)} | MODULES
     _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
-    typing = vars(sys.modules["typing"])
-    named = {name for name, value in typing.items() if type(value).__module__ == "typing"}
-    _remembered = frozenset(named | {"Annotated", "Generic", "Protocol", "TypeVar", "namedtuple", "NamedTuple"})
 
 
 class Looks:
@@ -139,14 +142,13 @@ class Looks:
         self.names: set[str] = set()
         """All that it uses; not what it only imports."""
         self.imported: set[str] = set()
-        self.globals: set[str] = set()
-        """Names of the module that functions bind."""
         self._own: set[str] = set()
         self._operations: set[int] = set()
         self._in_functions: set[str] = set()
-        self._renamed: set[str] = set()
-        """Those that the module has under another name as well."""
-        self._reshapes = False
+        self._stored: set[str] = set()
+        """Attributes that functions and classes bind."""
+        self._ends = False
+        """Whether a generator may do something when it is let go of."""
         self._classes: set[str] = set()
         self._nested: set[str] = set()
         self._is_large = self._yields = False
@@ -156,6 +158,8 @@ class Looks:
             part, depth = waiting.pop()
             self._read(part, depth)
             waiting += [(inner, depth + 1) for inner in part.co_consts if type(inner) is types.CodeType]
+        if "*" in self._texts and "sys" in self.imported:
+            self.names.add("sys")
         self.tops = {module.partition(".")[0] for module in self.imported}
         self.makes_sets = has_sets or not (_SETS.isdisjoint(self._operations) and _SET_NAMES.isdisjoint(self.names))
         self.catches = _CAUGHT in self._operations
@@ -164,10 +168,14 @@ class Looks:
         """Whether it may store attributes that it does not name."""
         self.stores = self.sets or "__annotations__" in self.names or not self._operations.isdisjoint(_STORES)
         """Whether it stores attributes, of functions and classes, too."""
+        self.tells_apart = _IS in self._operations or "__hash__" in self._own or self._shows()
+        self.tells_apart |= "get_args" in self.names
+        """Whether it may tell equal objects of `typing` from each other."""
 
     def _read(self, part: types.CodeType, depth: int) -> None:
         self._operations.update(part.co_code[::2])
         self._yields |= bool(part.co_flags & _GENERATOR) and part.co_name != "<genexpr>"
+        self._ends |= bool(part.co_flags & _SUSPENDED) and _CAUGHT in part.co_code[::2]
         self._constants(part.co_consts)
         if part.co_flags & _IN_FUNCTION:
             self._in_functions.update(part.co_names)
@@ -194,15 +202,14 @@ class Looks:
                 self.imported.add(name)
             elif operation in _BINDINGS:
                 self._own.add(name)
-                if operation in _GLOBALS:
-                    self.globals.add(name)
                 if brought and brought != name:  # imported under another name
                     self.names.add(brought)
-                    self._renamed.add(brought)
-                in_function = part.co_flags & _IN_FUNCTION
-                self._reshapes |= bool(in_function and operation in _STORES and _DUNDER.fullmatch(name))
+                if operation in _STORES and part.co_name != "<module>":
+                    self._stored.add(name)
             if operation not in (_IMPORT, _IMPORT_FROM, _STORE):
                 self.names.add(name)
+            elif operation == _IMPORT_FROM and brought == "sys":
+                self.names.add(brought)
             brought = name.partition(".")[0] if operation in _BROUGHT else ""
 
     def _constants(self, constants: "tuple[object, ...]") -> None:
@@ -230,15 +237,15 @@ class Looks:
             return f"uses the name {name}"
         if self.makes_sets and self._has_addresses():
             return "may have a set of what has its address for a hash"
-        if self.stores and self.tops and not used.isdisjoint(("type", "__class__")):
+        given = used & _GIVERS or self._in_functions & {"field", "fields"}
+        if self.stores and self.tops and given:
             return "may store in a class of a library that it does not name"
         if "numpy" in self.tops and "where" in self._texts:
             return "may read memory that nobody has written to"
-        if self._reshapes:
+        if any(map(_DUNDER.fullmatch, self._stored)) or self._stored & _COLLECTION_ABCS:
             return "may change what a class is an instance of, which abc remembers"
-        makes_no_second = (self._in_functions | self._renamed) & _remembered or "TypeVar" in self.names
-        if makes_no_second and (_IS in self._operations or "__hash__" in self._own or self._shows()):
-            return "may meet what typing remembers"
+        if self._ends or self._own & _ASKED_LATE or (self._stored and "runtime_checkable" in used):
+            return "may do something when it is let go of, or answer abc differently"
         return ""
 
     def _shows(self) -> bool:

@@ -41,6 +41,8 @@ _doubles = struct.Struct("dd").pack
 _OF_SET = struct.calcsize("nnnPnn")
 """Bytes of a set before its table: also how many places are spent, and where `pop` goes on."""
 
+_WITH_NUMBERS = (UnicodeError, OSError)
+"""Exceptions with fields that are no objects."""
 _UNCHANGING: "frozenset[type]" = frozenset(
     (tuple, frozenset, re.Pattern, slice, types.BuiltinFunctionType, types.MethodType, types.GetSetDescriptorType,
      types.MemberDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType, types.MethodDescriptorType,
@@ -70,6 +72,7 @@ _aliases: "frozenset[type]" = frozenset()
 """Of `typing`: their objects change where somebody stores an attribute of theirs, and not otherwise."""
 _old: "frozenset[int]" = frozenset()
 _kept: "list[object]" = []
+_typing_caches: "list[Any]" = []
 _array: Any = None
 """numpy's type, where there is numpy."""
 _of_tops: "dict[str, _Top]" = {}
@@ -101,6 +104,7 @@ def learn() -> None:
     typing = vars(sys.modules["typing"])
     kinds = [kind for kind in typing.values() if isinstance(kind, type)]
     _aliases = frozenset(kind for kind in kinds if issubclass(kind, typing["_BaseGenericAlias"]))
+    _typing_caches[:] = [forget.__self__ for forget in typing["_cleanups"]]
     modules = [*sys.modules.values()]
     _kept[:] = [*modules, *map(vars, modules), *(value for module in modules for value in vars(module).values())]
     _old = frozenset(id(value) for value in _kept if type(value) not in _CONSTANT)
@@ -177,23 +181,25 @@ class State:
         """What is kept elsewhere."""
         numpy: Any = sys.modules.get("numpy")
         yield lambda: len(sys.modules)
-        for name in self._code.globals:  # what functions bind of the module's names
-            yield lambda name=name: self._namespace.get(name, self)  # type: ignore[misc]
+        yield lambda: (*self._namespace, *self._namespace.values())
+        if self._code.tells_apart:
+            yield lambda: tuple([_cache_info(cache).misses for cache in _typing_caches])
         if self._code.stores:
             for space in self._spaces:
                 yield lambda space=space: tuple([space.get(name, self) for name in self._code.names])  # type: ignore[misc]
         if self._may_use("random", "statistics"):
             yield random.getstate
         if self._may_use("decimal", "statistics", "fractions"):
-            yield lambda: repr(sys.modules["decimal"].getcontext())
+            yield lambda: (sys.modules["decimal"].getcontext(), repr(sys.modules["decimal"].getcontext()))
         if self._may_use("numpy.random"):
             yield lambda: tuple([getattr(part, "tobytes", part.__repr__)() for part in numpy.random.get_state()])
         if self._may_use("numpy"):
-            yield lambda: repr((numpy.geterr(), numpy.get_printoptions()))
+            yield lambda: (numpy.geterrcall(), repr((numpy.geterr(), numpy.get_printoptions())))
 
     def _of_library(self) -> "list[Any]":
         """Of the modules that are imported, what the program names and may change."""
-        found: list[Any] = []
+        held = [space[name] for space in self._spaces for name in self._names if name in space]
+        found = [value for value in held if id(value) not in _old]  # what the program has put there
         for space in self._spaces if self._code.sets else ():
             self._note(space)
         for top in self._tops & _of_tops.keys():
@@ -202,6 +208,8 @@ class State:
             for value in [space[name] for space, name in held if name in space]:
                 is_code = isinstance(value, (type, types.FunctionType))
                 found += [value] if self._code.stores or not is_code else []
+                if self._code.stores and id(value) in _old:
+                    found += _behind(value)
                 if isinstance(value, type) and _flags(value) & _HEAP_TYPE:
                     members = _namespace(value)
                     found += [members[inner] for inner in self._names if inner in members]
@@ -286,14 +294,27 @@ def _inside(value: Any) -> "Sequence[object]":
         if inside is not None:
             return inside(value)
         if not _flags(base) & _HEAP_TYPE or not _is_of_python(base):
-            if base.__reduce__ is object.__reduce__:
+            if base.__reduce__ is object.__reduce__ or issubclass(base, _WITH_NUMBERS):
                 raise Unseen
             try:  # the copy of an object of the library shows what it is: iterators, dates, numbers
-                beside = [_array.flags.__get__(value).num, _array.base.__get__(value)] if base is _array else []
+                beside = [_array.base.__get__(value), *map(repr, _of_array(value))] if base is _array else []
                 return [base.__reduce__(value), *beside]
             except Exception:
                 raise Unseen from None
     raise Unseen
+
+
+def _behind(value: Any) -> "list[object]":
+    """Of a library's object that is named, those that are reached without their names: an alias' class, which gets what
+    is stored in the alias, and an enumeration's members."""
+    if type(value) in _aliases:
+        return [object.__getattribute__(value, "__dict__").get("__origin__")]
+    return [*_namespace(value).get("_member_map_", {}).values()] if isinstance(value, type) else []
+
+
+def _of_array(value: Any) -> "tuple[object, object]":
+    """How it lies in memory."""
+    return _array.flags.__get__(value), _array.__array_interface__.__get__(value)
 
 
 def _is_of_python(base: type) -> bool:

@@ -112,6 +112,8 @@ _SETTERS = frozenset(
     "override dataclass_transform cached_property abstractclassmethod abstractstaticmethod".split()
 )
 """What stores attributes of what it is given."""
+_STORING = ("__annotations__", "__init__")
+"""What stores attributes of its own object, of a module, too."""
 _ASKED_LATE = frozenset("__del__ __subclasshook__ __subclasscheck__".split())
 """Methods that run when the collector pleases, or whose answers abc remembers."""
 _GIVERS = frozenset("type __class__ get_origin parse_array parse_object pathmod".split())
@@ -166,7 +168,7 @@ class Looks:
         """Whether it may go on after memory or stack was exhausted, and so notice how much of it is left."""
         self.sets = not self.names.isdisjoint(_SETTERS)
         """Whether it may store attributes that it does not name."""
-        self.stores = self.sets or "__annotations__" in self.names or not self._operations.isdisjoint(_STORES)
+        self.stores = self.sets or not (self.names.isdisjoint(_STORING) and self._operations.isdisjoint(_STORES))
         """Whether it stores attributes, of functions and classes, too."""
         self.tells_apart = _IS in self._operations or "__hash__" in self._own or self._shows()
         self.tells_apart |= "get_args" in self.names

@@ -36,6 +36,7 @@ _HEAP_TYPE = 1 << 9
 _flags, _mro, _namespace = (type.__dict__[name].__get__ for name in ("__flags__", "__mro__", "__dict__"))
 _frame = types.GeneratorType.__dict__["gi_frame"].__get__
 _cache_info = type(functools.lru_cache(len)).cache_info
+_maxlen = collections.deque.__dict__["maxlen"].__get__
 _references = gc.get_referents
 _doubles = struct.Struct("dd").pack
 _OF_SET = struct.calcsize("nnnPnn")
@@ -53,11 +54,12 @@ _UNCHANGING: "frozenset[type]" = frozenset(
 _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
     **dict.fromkeys(
         (*_UNCHANGING, *_CONSTANT, types.CellType, types.FunctionType, types.MappingProxyType, property, staticmethod,
-         classmethod, super, object, list, type, collections.deque, functools.partial, BaseException),
+         classmethod, super, object, list, type, functools.partial, BaseException),
         lambda value: (),
     ),
-    dict: lambda value: [*dict.keys(value)],
-    collections.OrderedDict: lambda value: [*collections.OrderedDict.__iter__(value)],
+    dict: lambda value: (*dict.keys(value),),
+    collections.OrderedDict: lambda value: (*collections.OrderedDict.__iter__(value),),
+    collections.deque: lambda value: [_maxlen(value)],
     set: lambda value: [ctypes.string_at(id(value) + object.__basicsize__, _OF_SET)],
     bytearray: lambda value: [bytes(bytearray.__getitem__(value, slice(None)))],
     types.GeneratorType: lambda value: [getattr(_frame(value), "f_lasti", None)],
@@ -66,7 +68,8 @@ _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
     io.StringIO: lambda value: [io.StringIO.getvalue(value), io.StringIO.tell(value)],
     io.BytesIO: lambda value: [io.BytesIO.getvalue(value), io.BytesIO.tell(value)],
 }  # fmt: skip
-"""What the references of an object of a type, as the collector follows them, do not show of it."""
+"""What the references of an object of a type, as the collector follows them, do not show of it: a list of what is made
+to show something, or a tuple of what is there."""
 
 _aliases: "frozenset[type]" = frozenset()
 """Of `typing`: their objects change where somebody stores an attribute of theirs, and not otherwise."""
@@ -137,6 +140,7 @@ class State:
         self._tops, self._spaces = self._reached()
         self._visited = {id(namespace)}
         self._flat = 0
+        self._note(namespace)
         self._walk([part for name, part in namespace.items() if id(part) not in _old and name[:7] != looks.OURS])
         self._walk(self._of_library())
         self._process = [(look, look()) for look in self._of_process()]
@@ -145,7 +149,8 @@ class State:
         """Whether nothing has changed. What cannot be seen any more has."""
         try:
             for value, references, inside in self._seen:
-                if not _are_same(_references(value), references) or not _are_equal(_inside(value), inside):
+                are_as_before = _are_same if type(inside) is tuple else _are_equal
+                if not _are_same(_references(value), references) or not are_as_before(_inside(value), inside):
                     return False
             return all(_is_equal(look(), seen) for look, seen in self._process)
         except (Unseen, MemoryError, RecursionError):
@@ -181,7 +186,6 @@ class State:
         """What is kept elsewhere."""
         numpy: Any = sys.modules.get("numpy")
         yield lambda: len(sys.modules)
-        yield lambda: (*self._namespace, *self._namespace.values())
         if self._code.tells_apart:
             yield lambda: tuple([_cache_info(cache).misses for cache in _typing_caches])
         if self._code.stores:

@@ -32,6 +32,8 @@ _CONSTANT: "frozenset[type]" = frozenset(
 )
 _EXACT: "frozenset[type]" = frozenset((int, str, bytes))
 """Of these, whose equal objects are the same in every way."""
+_WARNED = "__warningregistry__"
+"""What a warning leaves among the names, where no program can name it."""
 _HEAP_TYPE = 1 << 9
 _flags, _mro, _namespace = (type.__dict__[name].__get__ for name in ("__flags__", "__mro__", "__dict__"))
 _frame = types.GeneratorType.__dict__["gi_frame"].__get__
@@ -140,8 +142,10 @@ class State:
         self._tops, self._spaces = self._reached()
         self._visited = {id(namespace)}
         self._flat = 0
+        kept = {name: part for name, part in namespace.items() if name[:7] != looks.OURS and name != _WARNED}
+        namespace.setdefault(_WARNED, {})
         self._note(namespace)
-        self._walk([part for name, part in namespace.items() if id(part) not in _old and name[:7] != looks.OURS])
+        self._walk([part for part in kept.values() if id(part) not in _old])
         self._walk(self._of_library())
         self._process = [(look, look()) for look in self._of_process()]
 

@@ -29,6 +29,4 @@ def main(model: str, output: str = "runs/trl", steps: str = "100", tokens: str =
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2:
-        raise SystemExit("usage: python examples/trl_environment.py MODEL [OUTPUT [STEPS [TOKENS]]]")
-    main(*sys.argv[1:])
+    main(*(sys.argv[1:] or sys.exit("usage: python examples/trl_environment.py MODEL [OUTPUT [STEPS [TOKENS]]]")))

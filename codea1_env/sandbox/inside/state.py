@@ -228,9 +228,10 @@ class State:
         is_alias = type(value) in _aliases
         is_code = type(value) is types.FunctionType or isinstance(value, type) or is_alias
         may_change = type(value) not in _UNCHANGING and (self._code.stores or not is_code)
+        own: Any = None
         if _flags(type(value)) & _HEAP_TYPE:
             with contextlib.suppress(AttributeError):
-                object.__getattribute__(value, "__dict__")  # from now on an object of its own, with the names
+                own = object.__getattribute__(value, "__dict__")  # from now on an object of its own, with the names
         references, inside = _references(value), _inside(value) if may_change or not is_alias else ()
         if is_alias and not may_change:
             references = [*object.__getattribute__(value, "__dict__").values()]
@@ -241,7 +242,8 @@ class State:
         self._flat += len(references) + len(inside)
         if self._flat > _MOST_FLAT or len(self._seen) > _MOST_CHANGING:
             raise Unseen
-        return [*references, *_objects(inside)]
+        named = [own] if type(own) is dict else []  # from Python 3.13 on no reference leads to it
+        return [*references, *named, *_objects(inside)]
 
     def _walk(self, waiting: "list[Any]") -> None:
         """Note everything that can be reached. What is old is not gone into, unless it is the beginning."""

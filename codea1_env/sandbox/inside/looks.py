@@ -54,6 +54,8 @@ _IMPORT, _CLASS, _CAUGHT = (opcode.opmap[name] for name in ("IMPORT_NAME", "LOAD
 _SETS = frozenset(opcode.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _SET_NAMES = frozenset("set frozenset keys items".split())
 _IS = opcode.opmap["IS_OP"]
+_IMMORTAL = sys.version_info[:2] == (3, 12)
+"""Whether a text that is interned is never let go of."""
 _STORES = frozenset(opcode.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
 _GLOBALS = frozenset(opcode.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
 _IMPORT_FROM, _STORE = opcode.opmap["IMPORT_FROM"], opcode.opmap["STORE_NAME"]
@@ -120,6 +122,8 @@ _GIVERS = frozenset("type __class__ get_origin parse_array parse_object pathmod"
 """What gives a part of a library that the program need not name."""
 _COLLECTION_ABCS = frozenset("send throw close".split())
 """Methods without underscores that the library's abstract classes ask for."""
+_INTERNING = frozenset("PurePath PurePosixPath PureWindowsPath namedtuple setattr".split() if _IMMORTAL else ())
+"""What interns the texts that it is given."""
 _hidden: "frozenset[str]" = frozenset()
 _pure: "frozenset[str]" = frozenset()
 
@@ -246,6 +250,8 @@ class Looks:
             return "may read memory that nobody has written to"
         if any(map(_DUNDER.fullmatch, self._stored)) or self._stored & _COLLECTION_ABCS:
             return "may change what a class is an instance of, which abc remembers"
+        if _IS in self._operations and used & _INTERNING:
+            return "may meet a text that is kept for good"
         if self._ends or self._own & _ASKED_LATE or (self._stored and "runtime_checkable" in used):
             return "may do something when it is let go of, or answer abc differently"
         return ""

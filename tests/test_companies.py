@@ -85,7 +85,8 @@ def test_the_corpus_is_broad() -> None:
 
 
 _IN_ONE_PROCESS = """
-import io, json, os, random, sys, types
+import dataclasses, decimal, enum, io, json, os, pathlib, random, statistics, sys, types, typing
+import numpy, numpy.random  # once, and not in each process
 def answers(source, calls):
     reading, writing = os.pipe()
     pid = os.fork()

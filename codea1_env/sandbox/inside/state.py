@@ -142,10 +142,10 @@ class State:
         self._tops, self._spaces = self._reached()
         self._visited = {id(namespace)}
         self._flat = 0
-        kept = {name: part for name, part in namespace.items() if name[:7] != looks.OURS and name != _WARNED}
+        kept = [part for name, part in namespace.items() if name[:7] != looks.OURS and name != _WARNED]
         namespace.setdefault(_WARNED, {})
         self._note(namespace)
-        self._walk([part for part in kept.values() if id(part) not in _old])
+        self._walk([part for part in kept if id(part) not in _old])
         self._walk(self._of_library())
         self._process = [(look, look()) for look in self._of_process()]
 

@@ -15,29 +15,39 @@ import types
 OURS = "_codea1"
 """What begins so is no candidate's: the text that follows a solution (`problems/kinds.py`)."""
 MODULES = frozenset(
-    "__future__ abc array bisect cmath collections collections.abc copy dataclasses datetime decimal enum fractions "
-    "functools hashlib heapq itertools json math numbers numpy numpy.linalg numpy.random numpy.typing operator pathlib "
-    "queue random re statistics string sys textwrap typing unicodedata".split()
+    "__future__ abc array bisect cmath collections collections.abc contextlib copy dataclasses datetime decimal enum "
+    "fractions functools hashlib heapq itertools json math numbers numpy numpy.linalg numpy.random numpy.typing "
+    "operator pathlib queue random re sortedcontainers statistics string sys textwrap typing unicodedata".split()
 )
 """What a program may import and still be looked at: whatever they remember is looked at, or named by a far word."""
 _OF_SYS = frozenset(dir(sys)) - {"maxsize", "float_info", "version_info", "byteorder", "stdin"}
 _FAR = frozenset(
     # the process, its objects and its frames
-    "globals locals vars dir eval exec compile open input breakpoint exit quit help id hash memoryview getattr setattr "
-    "delattr attrgetter methodcaller builtins gi_frame gi_code gi_yieldfrom f_globals f_locals f_back f_builtins "
-    "f_code tb_frame tb_next cr_frame cr_code ag_frame ag_code mro sys modules "
+    "open breakpoint memoryview getattr setattr delattr attrgetter methodcaller builtins gi_frame gi_code gi_yieldfrom "
+    "f_globals f_locals f_back f_builtins f_code tb_frame tb_next cr_frame cr_code ag_frame ag_code mro sys modules "
     # what modules of the list remember
     "register dispatch_table setcontext DefaultContext BasicContext ExtendedContext get_type_hints purge "
-    "update_abstractmethods get_overloads clear_overloads now today utcnow SystemRandom randbytes urandom cwd home "
-    "absolute resolve exists stat "
-    "iterdir glob rglob read_text read_bytes write_text write_bytes is_file is_dir owner expanduser touch mkdir "
-    # of numpy: memory that nobody has written to, files, what is set for all
-    "empty empty_like ndarray ctypeslib core lib f2py testing compat memmap fromfile tofile save savez savetxt load "
-    "loadtxt genfromtxt fromregex DataSource seterr seterrcall seterrobj setbufsize set_printoptions "
-    "set_string_function set_numeric_ops default_rng byte_bounds recarray chararray masked_all masked_all_like "
-    "nditer set_default_printstyle _core dump add_docstring add_newdoc printoptions show_config get_bit_generator "
-    "set_bit_generator".split()
+    "update_abstractmethods get_overloads clear_overloads now today utcnow SystemRandom randbytes urandom chdir "
+    "redirect_stdout redirect_stderr".split()
 )
+_FAR_BUILTINS = frozenset("globals locals vars dir exec compile input exit quit help id hash".split())
+"""Attributes of these names are another thing, for a name of the builtins' module is far itself."""
+_NO_ATTRIBUTES = _FAR_BUILTINS | {"eval"}
+_FAR_IN = {
+    "pathlib": frozenset(
+        "cwd home absolute resolve exists stat iterdir glob rglob read_text read_bytes write_text write_bytes is_file "
+        "is_dir owner expanduser touch mkdir".split()
+    ),
+    # memory that nobody has written to, files, what is set for all
+    "numpy": frozenset(
+        "empty empty_like ndarray ctypeslib core lib f2py testing compat memmap fromfile tofile save savez "
+        "savetxt load loadtxt genfromtxt fromregex DataSource seterr seterrcall seterrobj setbufsize "
+        "set_printoptions set_string_function set_numeric_ops default_rng byte_bounds recarray chararray "
+        "masked_all masked_all_like nditer set_default_printstyle _core dump add_docstring add_newdoc "
+        "printoptions show_config get_bit_generator set_bit_generator".split()
+    ),
+}
+"""By a package: its far words, which mean nothing where it is not loaded."""
 _OTHER_MODULES = frozenset(sys.stdlib_module_names) - {module.partition(".")[0] for module in MODULES}
 """Modules that are inside those of the list."""
 _OWN = frozenset(
@@ -54,9 +64,11 @@ _IMPORT, _CLASS, _CAUGHT = (opcode.opmap[name] for name in ("IMPORT_NAME", "LOAD
 _SETS = frozenset(opcode.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _SET_NAMES = frozenset("set frozenset keys items".split())
 _IS = opcode.opmap["IS_OP"]
+_BUILTINS = frozenset(vars(builtins))
 _IMMORTAL = sys.version_info[:2] == (3, 12)
 """Whether a text that is interned is never let go of."""
 _STORES = frozenset(opcode.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
+_ATTRIBUTES = _STORES | {opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap}
 _GLOBALS = frozenset(opcode.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
 _IMPORT_FROM, _STORE = opcode.opmap["IMPORT_FROM"], opcode.opmap["STORE_NAME"]
 _BROUGHT = frozenset(opcode.opmap[name] for name in ("IMPORT_NAME", "IMPORT_FROM", "LOAD_NAME", "LOAD_ATTR"))
@@ -81,15 +93,35 @@ _TEXT = re.compile(
 )
 """A text without its prefix, or a comment: each begins by a letter of its own, which is looked for fast. One that does
 not close ends with its line or the program, so that every attempt matches and each letter is read once."""
+_NAN = re.compile(r"(?<![a-z])nan|nan(?![a-z])")
 _NUMBERS = frozenset("float complex inf infj Decimal Fraction statistics cmath".split())
 """What may make a number that is none, from infinite ones."""
 _RAISED = re.compile(r"\b(?:raise|except)\b(?:([^\n:]* as )|[^\n]*)")
 """What is only raised or caught; its group where that has a name. A match ends with its line or behind an ` as `, so
 that each letter is read twice at most."""
+_NARROW = frozenset(
+    name
+    for kind in (
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        NameError,
+        StopIteration,
+        TypeError,
+        ValueError,
+    )
+    for name, value in vars(builtins).items()
+    if isinstance(value, type) and issubclass(value, kind)
+)
+"""Exceptions that no end of memory, stack or of a generator is."""
+_HANDLER = re.compile(r"\b(?:with|finally)\b|\bexcept\b([\w\s,()]*+)(:?)")
+"""What may go on after an exception, or do something first; what an `except` names, and whether it names more."""
+_WITHOUT_BRACKETS = str.maketrans("(),", "   ")
 _KEPT_ERROR = re.compile(rf"\b(?:{_EXCEPTIONS})\b|\bexcept\b")
 """Where what is only raised or caught is left out: one that is kept."""
-_VALUE = re.compile(r"\b(?:class|def)\s+\w+|\b([^\W\d]\w*)\b(?!\s*\()")
-"""Names that are not only defined or called."""
+_VALUE = re.compile(r"\b(?:class|def)\s+\w+|\bkey\s*=\s*\w++(?=\s*[,)])|\b([^\W\d]\w*+)(?!\s*\()")
+"""Names that are not only defined or called, also as the key of a sort."""
 _CALLED_LAMBDA = re.compile(r"(?:\bkey\s*=\s*|\b(?:map|filter|reduce|defaultdict|accumulate)\s*\(\s*)lambda\b")
 _LAMBDA = re.compile(r"\blambda\b")
 _SHOWING = frozenset(
@@ -106,7 +138,7 @@ _OPAQUE = frozenset(
     "cached_property partialmethod singledispatch __iter__ __reversed__ __reduce__".split()
 )
 """What makes objects whose text shows an address, beside those that are only iterated over."""
-_OPAQUE_MODULES = frozenset(("hashlib", "numpy", "queue"))
+_OPAQUE_MODULES = frozenset(("contextlib", "hashlib", "numpy", "queue", "sortedcontainers"))
 _ATTRIBUTE = re.compile(r"\.\s*[^\W\d]\w*\b(?!\s*[\w(=.\[])")
 """One that is not called, so that it may be a method that is kept."""
 _SETTERS = frozenset(
@@ -133,7 +165,8 @@ def learn() -> None:
     global _hidden, _pure
     modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
     names = {name for module in modules for name in vars(module)}
-    _hidden = frozenset(name for name in names if name.startswith("_")) - _OWN - {"_"}
+    builtins_names = {name for module in modules for name, value in vars(module).items() if value is builtins}
+    _hidden = frozenset(name for name in names if name.startswith("_")) - _OWN - {"_"} | builtins_names
     kinds = [value for module in [*modules, builtins] for value in vars(module).values() if isinstance(value, type)]
     held = {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins)} | MODULES
     _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
@@ -153,8 +186,10 @@ class Looks:
         self._in_functions: set[str] = set()
         self._stored: set[str] = set()
         """Attributes that functions and classes bind."""
-        self._ends = False
-        """Whether a generator may do something when it is let go of."""
+        self._builtins: set[str] = set()
+        """Names that may be the builtins'."""
+        self._suspends_in_handlers = False
+        """Whether it has a generator that may be let go of where exceptions are handled."""
         self._classes: set[str] = set()
         self._nested: set[str] = set()
         self._is_large = self._yields = False
@@ -168,12 +203,14 @@ class Looks:
             self.names.add("sys")
         self.tops = {module.partition(".")[0] for module in self.imported}
         self.makes_sets = has_sets or not (_SETS.isdisjoint(self._operations) and _SET_NAMES.isdisjoint(self.names))
-        self.catches = _CAUGHT in self._operations
-        """Whether it may go on after memory or stack was exhausted, and so notice how much of it is left."""
+        self.catches = _CAUGHT in self._operations and not self._catches_narrowly()
+        """Whether it may go on after memory or stack was exhausted, and so notice how much of it is left; or after it
+        was let go of."""
         self.sets = not self.names.isdisjoint(_SETTERS)
         """Whether it may store attributes that it does not name."""
         self.stores = self.sets or not (self.names.isdisjoint(_STORING) and self._operations.isdisjoint(_STORES))
         """Whether it stores attributes, of functions and classes, too."""
+        self.evaluates = "eval" in self._builtins
         self.tells_apart = _IS in self._operations or "__hash__" in self._own or self._shows()
         self.tells_apart |= "get_args" in self.names
         """Whether it may tell equal objects of `typing` from each other."""
@@ -181,7 +218,7 @@ class Looks:
     def _read(self, part: types.CodeType, depth: int) -> None:
         self._operations.update(part.co_code[::2])
         self._yields |= bool(part.co_flags & _GENERATOR) and part.co_name != "<genexpr>"
-        self._ends |= bool(part.co_flags & _SUSPENDED) and _CAUGHT in part.co_code[::2]
+        self._suspends_in_handlers |= bool(part.co_flags & _SUSPENDED) and _CAUGHT in part.co_code[::2]
         self._constants(part.co_consts)
         if part.co_flags & _IN_FUNCTION:
             self._in_functions.update(part.co_names)
@@ -193,7 +230,7 @@ class Looks:
         in_function = part.co_flags & _IN_FUNCTION
         if in_function:
             self.names.update(part.co_names)
-        if not in_function or not _BOUND.isdisjoint(part.co_code[::2]):
+        if not (in_function and _BOUND.isdisjoint(part.co_code[::2]) and _NO_ATTRIBUTES.isdisjoint(part.co_names)):
             self._bindings(part)
 
     def _bindings(self, part: types.CodeType) -> None:
@@ -212,6 +249,8 @@ class Looks:
                     self.names.add(brought)
                 if operation in _STORES and part.co_name != "<module>":
                     self._stored.add(name)
+            if operation not in _ATTRIBUTES and operation != _STORE:
+                self._builtins.add(name)
             if operation not in (_IMPORT, _IMPORT_FROM, _STORE):
                 self.names.add(name)
             elif operation == _IMPORT_FROM and brought == "sys":
@@ -236,7 +275,9 @@ class Looks:
         used = self.names.union(*(_IN_TEXT.findall(text) for text in self._texts if "_" in text))
         if "sys" in self.imported and "modules" not in used and _OF_SYS.isdisjoint(used):
             used.discard("sys")
-        far = used & _FAR or used & _hidden or used & _OTHER_MODULES
+        far = used & _FAR or used & _hidden or used & _OTHER_MODULES or self._builtins & _FAR_BUILTINS
+        for package, words in _FAR_IN.items():
+            far = far or (used & words if package in sys.modules or package in self.tops or package in used else set())
         far = far or {name for name in used if name[:2] == "__" == name[-2:] and name not in _OWN}
         far = far or {name for name in used | self._own if name.startswith(OURS)}
         for name in sorted(far):
@@ -252,9 +293,31 @@ class Looks:
             return "may change what a class is an instance of, which abc remembers"
         if _IS in self._operations and used & _INTERNING:
             return "may meet a text that is kept for good"
-        if self._ends or self._own & _ASKED_LATE or (self._stored and "runtime_checkable" in used):
+        if (
+            (self._suspends_in_handlers and self.catches)
+            or self._own & _ASKED_LATE
+            or (self._stored and "runtime_checkable" in used)
+        ):
             return "may do something when it is let go of, or answer abc differently"
         return ""
+
+    def _catches_narrowly(self) -> bool:
+        """Whether all that it catches is what a program does wrong."""
+        for found in _HANDLER.finditer(self._source):
+            words = (found[1] or "").split(" as ")[0].translate(_WITHOUT_BRACKETS).split()
+            if not (found[2] and words and _NARROW.issuperset(words) and self._own.isdisjoint(words)):
+                return False
+        return "suppress" not in self.names and "ExitStack" not in self.names
+
+    def covers(self, code: types.CodeType) -> bool:
+        """Whether a text that the program evaluates does nothing that its own text does not show: it has names that the
+        program has, or of plain builtins, and makes nothing but data."""
+        inner = Looks("", code)
+        return (
+            inner.names <= self.names | _BUILTINS
+            and not inner.alone_because()
+            and not (inner.makes_sets or inner.tells_apart or inner.stores or inner._yields or inner._nested)
+        )
 
     def _shows(self) -> bool:
         """Whether it may make texts of objects."""
@@ -268,7 +331,7 @@ class Looks:
             bool(self._classes & self._in_functions)
             or self._has_functions()
             or not self.names.isdisjoint(("object", "iter"))
-            or any("nan" in text.lower() for text in [*self._texts, *self.names])
+            or any(_NAN.search(text.lower()) for text in [*self._texts, *self.names])
             or _keeps_errors(self._source)
         )
 
@@ -281,7 +344,7 @@ class Looks:
 
     def is_plain(self) -> bool:
         """Whether nothing that the program does can reach, or show, more than its arguments and what it keeps."""
-        if self.catches or not self.names - self._own <= _pure:
+        if self.catches or self.evaluates or not self.names - self._own <= _pure:
             return False
         if not (self.names.isdisjoint(_OPAQUE) and self.tops.isdisjoint(_OPAQUE_MODULES)):
             return False

@@ -180,7 +180,7 @@ def test_a_parametrised_test_is_one_for_each_row(arguments: str, claims: list[st
         ("@mock.patch('x')\nclass TestA:\n    def test_a(self):\n        assert f(1) == 2\n", Ignored.DECORATED),
         ("@pytest.mark.parametrize('a', rows())\ndef test_a(a):\n    assert f(a) == 2\n", Ignored.DECORATED),
         (PARAMETRIZED.format("'a, b', [pytest.param(1, 2, marks=pytest.mark.xfail)]"), Ignored.DECORATED),
-        ("def test_a(tmp_path):\n    assert f(1) == 2\n", Ignored.FUNCTION),
+        ("def test_a(monkeypatch):\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("def helper():\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("async def helper():\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("def test_a(f):\n    assert f(1) == 2\n", Ignored.FUNCTION),

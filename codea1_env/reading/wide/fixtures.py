@@ -9,8 +9,8 @@ for its methods. Plain syntax trees in and out, and nothing is evaluated.
 
 A fixture's `yield` gives a value as `return` does: the value is an expression of its body, with its names in place,
 behind the statements before it. An attribute that a class keeps becomes a name of its own, `self.items`, which no other
-name is like; what keeps it stands before the method's body. Does not know pytest's own fixtures, as `tmp_path`, nor
-what a class inherits.
+name is like; what keeps it stands before the method's body. Does not know what a class
+inherits.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class Fixtures:
     """What a body gives at its end; raises Rejected."""
     inlined: Callable[[ast.expr], ast.expr]
     """Puts names in place; raises Rejected."""
+    own: Callable[[str], ast.expr | None]
+    """What one of pytest's own gives; None for another name."""
     _known: dict[str, _Fixture] = field(default_factory=dict, init=False)
     _level: int = field(default=0, init=False)
 
@@ -89,6 +91,8 @@ class Fixtures:
         """What a fixture gives, one by one; None for what is no fixture, or one that is not plain to see."""
         self.statements.steps.take(_VISIT)
         fixture = self._known.get(name)
+        if fixture is None and (own := self.own(name)) is not None:
+            return [own]
         if fixture is None or fixture.is_open or self._level >= MAX_LEVELS:
             return None
         given = fixture.node.args

@@ -23,7 +23,7 @@ import builtins
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, given_in, known_name, plain_arguments
-from codea1_env.sandbox.inside.scope import CODE_BUILTINS, PURE, SHORT
+from codea1_env.sandbox.inside.scope import CODE_BUILTINS, PRINTED, PURE, SHORT
 
 IT = "it"
 """What a question calls the object that it is about."""
@@ -49,6 +49,8 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
     """Whether an expression that mentions the entry point has the form of a question that is no plain call."""
     if not isinstance(node, ast.Call):
         return False
+    if printing(node):
+        return True
     if grammar.is_call(node, entry_point):
         return any(grammar.mentions(part, entry_point) or others_in(part, entry_point) for part in given_in(node))
     if is_of_class(entry_point) and _is_by_class(node, entry_point):
@@ -56,6 +58,15 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
     if isinstance(node.func, ast.Attribute) and known_name(node.func) != _WAITING:
         return is_of_class(entry_point) and _is_rooted(node.func.value, entry_point)
     return _is_rooted(node, entry_point)
+
+
+def printing(node: ast.AST) -> list[ast.expr]:
+    """The calls of which it is asked what they print; none for another expression."""
+    match node:
+        case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name == PRINTED:
+            calls = [each.body for each in given if isinstance(each, ast.Lambda) and ast.unparse(each.args) == ""]
+            return calls if len(calls) == len(given) else []
+    return []
 
 
 def is_operation(node: ast.expr, entry_point: str) -> bool:
@@ -305,6 +316,10 @@ def _is_item(node: ast.expr) -> bool:
 
 def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
     """`is_inside`: of the calls of an object. Raises Rejected."""
+    if calls := printing(node):
+        for call in calls:
+            _check(call, entry_point, is_inside)
+        return
     if grammar.is_call(node, entry_point):
         _check_arguments(node, entry_point, is_inside)  # type: ignore[arg-type]  # a Call
     elif _is_history(node):

@@ -27,7 +27,7 @@ from itertools import product
 from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, is_call, mentions, rejected
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_doctests, asserts_of_items
-from codea1_env.reading.parsing import SourceText, Unparsable, copied, fragments, parse, unindented
+from codea1_env.reading.parsing import SourceText, Unparsable, copied, fragments, names_in, parse, unindented
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
@@ -39,6 +39,7 @@ from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_dr
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, HOMES, IMPORTED, read_condition
 from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, targets_of, unpacked, waiting
+from codea1_env.reading.wide.surroundings import Surroundings
 from codea1_env.sandbox.inside.scope import SHORT
 
 MAX_TESTS = 256
@@ -90,7 +91,10 @@ class WideReader:
         self._statements = Statements(self._steps)
         self._objects = Objects(entry_point, self._names, self._steps)
         self._expanded = Expanded(entry_point, self._steps)
-        self._fixtures = Fixtures(self._names, self._statements, self._value_of, self._inlined)
+        self._surroundings = Surroundings(entry_point)
+        self._fixtures = Fixtures(
+            self._names, self._statements, self._value_of, self._inlined, self._surroundings.fixture
+        )
         self._functions: MutableMapping[str, _Function] = {}
         """What a call of each name is a call of."""
         self._helpers: list[_Function] = []
@@ -220,6 +224,8 @@ class WideReader:
 
     def _passed_over(self, statement: ast.stmt) -> str:
         """Note that a statement is not read. One of LEAVES."""
+        self._surroundings.note(statement, self._known, is_read=False)
+        self._surroundings.spoilt(statement)
         self._names.forget(statement)
         self._skip(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT, statement)
         return self._statements.leaves(statement)
@@ -231,7 +237,7 @@ class WideReader:
             return
         is_one = is_raised
         try:
-            condition = self._objects.written_out(self._with_made(condition))
+            condition = self._heard(self._objects.written_out(self._with_made(condition)))
             known = self._expanded.of(self._inlined(self._drawn(self._objects.numbered(condition))))
             if not self._around and not mentions(known, self.entry_point):
                 known = self._objects.with_changes(condition)
@@ -244,6 +250,7 @@ class WideReader:
             self._keep(rejected(source, error.reason))
             return
         finally:
+            self._surroundings.note(condition, self._known)
             if not is_raised:
                 self._objects.follow(condition)
             self._note_changes(condition)
@@ -267,9 +274,14 @@ class WideReader:
                 self._left[name] = drawn.rest()
         return condition
 
+    def _heard(self, expression: ast.expr) -> ast.expr:
+        """The expression with what was printed in the place of `capsys.readouterr().out`."""
+        asked = [each for each in ast.walk(expression) if _is_heard(each)]
+        return copied(expression, {id(asked[0]): self._surroundings.printed()}) if asked else expression
+
     def _inlined(self, expression: ast.expr) -> ast.expr:
         """The expression with names in place and elements taken out of displays. Raises Rejected."""
-        known = self._names.inlined(expression)
+        known = self._surroundings.settled(self._names.inlined(expression))
         if not any(is_simpler(node) for node in ast.walk(known)):
             return known
         try:
@@ -309,10 +321,24 @@ class WideReader:
         if (grown := self._grown(call)) is not None:
             self._names.bind([grown], is_inlined=True)
             return
+        if name_of(getattr(call, "func", call)) == "readouterr":
+            self._surroundings.printed()
+            return
+        known = self._with_files(call)
+        if isinstance(known, ast.Call) and self._surroundings.wrote(known, not self._around):
+            return
+        is_heard = self._surroundings.note(call, self._known)
         self._objects.follow(call)
         with self._objects.kept(statement):
             self._names.forget(statement)
-        self._skip(Ignored.STATEMENT, statement)
+        if not is_heard:
+            self._skip(Ignored.STATEMENT, statement)
+
+    def _with_files(self, call: ast.expr) -> ast.expr | None:
+        """The call with names in place but those of open files; None where they are not known."""
+        if not isinstance(call, ast.Call) or not any(map(self._surroundings.is_written, names_in(call))):
+            return self._known(call)
+        return ast.Call(call.func, [self._known(each) or each for each in call.args], call.keywords)
 
     def _grown(self, call: ast.expr) -> tuple[str, ast.expr] | None:
         """The name of a list that gets one item more, with what it stands for then."""
@@ -326,6 +352,9 @@ class WideReader:
 
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:
         targets = targets_of(statement)
+        if statement.value is not None and self._of_surroundings(targets[0], statement.value):
+            return
+        self._surroundings.spoilt(statement)
         value = written = made = self._made_by(statement.value)
         is_known = value is not statement.value
         if value is not None and not is_known:
@@ -345,8 +374,33 @@ class WideReader:
         self._names.bind(bound, is_inlined=is_known or value is not made)
         self._objects.written([name for name, _ in bound], value)
         if written is not None:
+            self._surroundings.note(written, self._known)
             self._objects.follow(written)
             self._note_changes(written)
+
+    def _of_surroundings(self, target: ast.expr, value: ast.expr) -> bool:
+        """Whether the names of a target are bound to a path that is made, to an open file, or to what was printed."""
+        first = target.elts[0] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
+        if not isinstance(first, ast.Name):
+            return False
+        if _is_heard(value) or name_of(getattr(value, "func", value)) == "readouterr":
+            said = self._surroundings.printed()
+            if first is target and not _is_heard(value):
+                self._names.bind_attributes(first.id, {"out": said})
+            else:
+                self._names.forget(ast.Assign([target], ast.Constant(None)))
+                self._names.bind([(first.id, said)], is_inlined=True)
+            return True
+        made = self._surroundings.made(value, first.id)
+        if made is None:
+            known = self._known(value)
+            return known is not None and self._surroundings.opened(known, first.id)
+        if self._surroundings.is_written(first.id) and first is target:
+            self._names.bind_attributes(first.id, {"name": made})
+            return True
+        bound = [each.id for each in ast.walk(target) if isinstance(each, ast.Name)]
+        self._names.bind([(name, made) for name in bound], is_inlined=True)
+        return True
 
     def _is_asked(self, value: ast.expr) -> bool:
         """Whether it is, or is a part of, what a call of the entry point returns."""
@@ -389,14 +443,16 @@ class WideReader:
             return
         parameters = [name for name in known.parameters if name != "self"]
         in_rows = {name for row in known_rows.rows[:1] for name in row}
-        fixtures = self._fixtures.rows([name for name in parameters if name not in in_rows])
-        if known_rows.is_cut or fixtures.is_cut:
-            self._skip(Ignored.ROWS, node)
-        for row, values in product(known_rows.rows, fixtures.rows):
-            given = {**row, **values}
-            if is_check:
-                given[CANDIDATE] = ast.Name(self.entry_point, ast.Load())
-            self._function(known, parameters, given)
+        with self._surroundings.scope():
+            fixtures = self._fixtures.rows([name for name in parameters if name not in in_rows])
+            if known_rows.is_cut or fixtures.is_cut:
+                self._skip(Ignored.ROWS, node)
+            for row, values in product(known_rows.rows, fixtures.rows):
+                given = {**row, **values}
+                if is_check:
+                    given[CANDIDATE] = ast.Name(self.entry_point, ast.Load())
+                with self._surroundings.scope():
+                    self._function(known, parameters, given)
 
     def _forget(self, node: ast.FunctionDef | ast.ClassDef) -> None:
         """Its name stands for something else now; what the suite calls `len` is not Python's."""
@@ -545,13 +601,32 @@ class WideReader:
         if names == {"subTest"} and len(opened) == 1:
             return self._body(statement.body, source)
         if not names & RAISING:
-            return self._passed_over(statement)
+            return self._within(statement, source)
         called = statement.items[0].optional_vars
         name = called.id if isinstance(called, ast.Name) else ""
         itself = self._raised(opened[0] if len(opened) == 1 else None, name, statement, statement.body, source)
         if itself is not None:
             self._names.bind_attributes(name, dict.fromkeys(("value", "exception"), itself))
         return ""
+
+    def _within(self, statement: ast.With, source: SourceText) -> str:
+        """A `with` that opens files to be written, makes directories, or keeps what is printed. One of LEAVES."""
+        heard: list[str] = []
+        for item in statement.items:
+            called, name = item.context_expr, item.optional_vars
+            target = name if isinstance(name, ast.Name) else ast.Name("", ast.Store())
+            if self._surroundings.listens(called):
+                given = [each.id for each in ast.walk(called) if isinstance(each, ast.Name)]
+                heard += [target.id] if target.id else given[-1:]
+            elif not self._of_surroundings(target, called):
+                return self._passed_over(statement)
+        left = self._body(statement.body, source)
+        for item in statement.items:
+            self._surroundings.closed(getattr(item.optional_vars, "id", ""))
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        for buffer in heard:
+            self._names.bind_attributes(buffer, {"getvalue": ast.Lambda(nothing, self._surroundings.printed())})
+        return left
 
     def _tried(self, caught: TryStatement, statement: ast.stmt, source: SourceText) -> str:
         """A `try` whose `except` must be reached, and what is claimed there. One of LEAVES."""
@@ -600,6 +675,14 @@ class WideReader:
             is_other = alias.name != self.entry_point and getattr(statement, "module", None) != HOMES.get(name, "")
             if name in _KNOWN and is_other:
                 self._names.shadow(name)
+
+
+def _is_heard(node: ast.AST) -> bool:
+    """`capsys.readouterr().out`."""
+    match node:
+        case ast.Attribute(value=ast.Call(func=ast.Attribute(attr="readouterr")), attr="out"):
+            return True
+    return False
 
 
 def _asserts(node: ast.FunctionDef) -> bool:

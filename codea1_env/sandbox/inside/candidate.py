@@ -10,6 +10,7 @@ import builtins
 import contextlib
 import ctypes
 import gc
+import io
 import json
 import marshal
 import os
@@ -357,7 +358,30 @@ def _evaluated(text: str) -> object:
     return eval(text, scope.namespace(text, names, scope.LOOKED_NAMES))
 
 
-values.scope = lambda text: scope.namespace(text, CODE_BUILTINS, scope.CODE_NAMES)
+def _scratch_file(contents: "dict[str, str | bytes | None]", name: str) -> object:
+    """The path of one of a test's files, which are written anew; a directory where there is no content."""
+    import pathlib
+    import tempfile
+
+    root = pathlib.Path(tempfile.mkdtemp())
+    for each, content in contents.items():
+        place = root / each
+        (place if content is None else place.parent).mkdir(parents=True, exist_ok=True)
+        if content is not None:
+            place.write_bytes(content.encode() if isinstance(content, str) else content)
+    return root / name
+
+
+def _printed(*calls: Callable[[], object]) -> str:
+    """What these write to standard output."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        for call in calls:
+            call()
+    return out.getvalue()
+
+
+_OF_TESTS = {**CODE_BUILTINS, scope.FILE: _scratch_file, scope.PRINTED: _printed}
+values.scope = lambda text: scope.namespace(text, _OF_TESTS, scope.CODE_NAMES)
 
 
 KINDS = {"calls": _calls, "expressions": _expressions}

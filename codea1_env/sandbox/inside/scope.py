@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+FILE, PRINTED = "scratch_file", "printed"
+"""What a question calls a file that a test has written, and what calls print."""
 PURE = frozenset(
     """abs bool bytes chr complex dict enumerate float frozenset int len list max min ord range reversed round set
     sorted str sum tuple zip""".split()
@@ -21,7 +23,7 @@ SINGLE = frozenset(
 )
 """Builtins that a pure expression may name without calling them: types, and the constants that have no literal."""
 CODE_BUILTINS = STATED | frozenset(
-    """all any ascii bin callable filter format hash hex isinstance iter map next object oct""".split()
+    f"""all any ascii bin callable filter format hash hex isinstance iter map next object oct {FILE}""".split()
 )
 """Builtins that an argument which is code may name, beside exceptions."""
 GIVEN = frozenset(("print", "type"))

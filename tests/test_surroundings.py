@@ -1,0 +1,139 @@
+"""Tests that write the files they ask about, or ask what a call prints: what they become, and what is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from codea1_env import read_suite
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
+from codea1_env.problems.problem import Problem
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.sandbox import Sandbox
+
+WRITTEN = "f(scratch_file({'t0': None, 't0/a': '1 2'}, 't0/a'))"
+
+
+def read(code: str) -> list[str]:
+    return [test.reason or test.call for test in read_suite(code, "f", fidelity="wide").tests]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def test(tmp_path):\n    p = tmp_path / 'a'\n    p.write_text('1 2')\n    assert f(p) == 3\n",
+        "def test(tmp_path):\n    p = tmp_path.joinpath('a')\n    with open(p, 'w') as out:\n        out.write('1 2')\n"
+        "    assert f(p) == 3\n",
+        "@pytest.fixture\ndef here(tmp_path):\n    (tmp_path / 'a').write_text('1 2')\n    return tmp_path\n"
+        "def test(here):\n    assert f(here / 'a') == 3\n",
+        "def test(tmp_path):\n    p = tmp_path / 'a'\n    p.write_text('no')\n    p.write_text('1 2')\n"
+        "    assert f(p) == 3\n",
+    ],
+)
+def test_a_path_is_that_of_a_file_with_what_was_written(body: str) -> None:
+    assert read(body) == [WRITTEN]
+
+
+def test_files_of_tempfile() -> None:
+    code = """
+class TestF(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp()
+        with open(os.path.join(self.root, 'a'), 'w') as out:
+            out.write('1')
+            out.write('2')
+
+    def test_it(self):
+        self.assertEqual(f(self.root), 3)
+
+    def test_named(self):
+        with tempfile.NamedTemporaryFile('w', suffix='.txt', delete=False) as out:
+            json.dump([1], out)
+        self.assertEqual(f(out.name), 3)
+"""
+    assert read(code) == [
+        "f(str(scratch_file({'t1': None, 't1/a': '1' + '2'}, 't1')))",
+        "f(str(scratch_file({'t2': None, 't2/a': '1' + '2', 't3.txt': json.dumps([1])}, 't3.txt')))",
+    ]
+
+
+@pytest.mark.parametrize(
+    "writing",
+    ["csv.writer(out).writerow([1])", "print('1', file=out)", "out.write(unknown)", "out.write(f(2))"],
+)
+def test_a_file_that_is_not_plain_to_see_is_not_read(writing: str) -> None:
+    code = f"def test(tmp_path):\n    p = tmp_path / 'a'\n    with open(p, 'w') as out:\n        {writing}\n"
+    code += "    assert f(p) == 3\n"
+    assert not {WRITTEN, "f(scratch_file({'t0': None, 't0/a': ''}, 't0/a'))"} & {*read(code)}
+    assert all(reason.islower() and "(" not in reason for reason in read(code))
+
+
+def test_what_one_test_writes_is_not_there_in_another() -> None:
+    code = "def test_{0}(tmp_path):\n    (tmp_path / '{0}').write_text('1')\n    assert f(tmp_path) == 1\n"
+    assert read(code.format("a") + code.format("b")) == [
+        f"f(scratch_file({{'t0': None, 't0/{name}': '1'}}, 't0'))" for name in "ab"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "calls"),
+    [
+        ("def test(capsys):\n    f(1)\n    assert capsys.readouterr().out == '1'\n", ["f(1)"]),
+        ("def test(capsys):\n    f(1)\n    f(2)\n    said = capsys.readouterr()\n    assert said.out == '1'\n",
+         ["f(1)", "f(2)"]),
+        ("def test(capsys):\n    f(1)\n    capsys.readouterr()\n    f(2)\n    assert capsys.readouterr().out == '1'\n",
+         ["f(2)"]),
+        ("def test(capsys):\n    f(1)\n    out, _ = capsys.readouterr()\n    f(2)\n    assert out == '1'\n", ["f(1)"]),
+        ("def test():\n    b = io.StringIO()\n    with redirect_stdout(b):\n        f(1)\n    assert b.getvalue() == '1'\n",
+         ["f(1)"]),
+        ("def test():\n    with patch('sys.stdout', new_callable=StringIO) as b:\n        f(1)\n"
+         "    assert b.getvalue() == '1'\n",
+         ["f(1)"]),
+        ("def test(capsys):\n    if x:\n        f(1)\n    assert capsys.readouterr().out == '1'\n", None),
+        ("def test(capsys):\n    f(f(1))\n    assert capsys.readouterr().out == '1'\n", None),
+    ],
+)  # fmt: skip
+def test_what_calls_print_is_a_question(body: str, calls: list[str] | None) -> None:
+    printed = ", ".join(f"lambda: {call}" for call in calls or ())
+    found = [test for test in read(body) if "printed" in test]
+    assert found == ([f"(printed({printed}) == '1')"] if calls else [])
+
+
+@pytest.mark.parametrize(
+    "claim",
+    ["printed(f(1)) == '1'", "printed(lambda: f(1), f) == '1'", "printed(lambda n=f(1): f(n)) == '1'",
+     "printed(lambda: '1' + f(1)) == '1'", "printed(lambda: f) == '1'"],
+)  # fmt: skip
+def test_a_question_of_what_is_printed_holds_calls_alone(claim: str) -> None:
+    assert [test.islower() and "(" not in test for test in read(f"assert {claim}")] == [True]
+
+
+SUM = "def f(path):\n    return sum(map(int, open(path).read().split()))\n"
+SAY = "def f(x):\n    print(x)\n    return x\n"
+FILES = "def test(tmp_path):\n    p = tmp_path / 'a'\n    p.write_text('1 2')\n    assert f(str(p)) == 3\n"
+SAID = "def test(capsys):\n    f(12)\n    assert capsys.readouterr().out == '12\\n'\n"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "suite"),
+    [
+        (SUM, SUM.replace("sum", "max"), FILES),
+        (SUM, "import os\ndef f(path):\n    os.unlink(path)\n    return 3 + len(path) // 4\n", FILES),
+        (SAY, SAY.replace("print(x)", "print(-x)"), SAID),
+        (SAY, SAY.replace("print(x)", ""), SAID),
+        # A text that says of itself that it is equal is compared as data.
+        (SAY, "import io\nclass T(str):\n    __eq__ = lambda *_: True\nclass S(io.StringIO):\n"
+              "    getvalue = lambda self: T('no')\nio.StringIO = S\n" + SAY, SAID),
+    ],
+)  # fmt: skip
+def test_a_right_program_passes_and_a_wrong_one_fails(sandbox: Sandbox, right: str, wrong: str, suite: str) -> None:
+    arena = Arena(sandbox, RewardConfig(fidelity="wide"), on_failure="raise")
+    problem = Problem("own/f", "Write f.", "f", reference_solution=right, time_limit_s=5.0)
+    duels = [
+        arena.play([Match(problem, (program,), ((suite,),))], update_book=False)[0].suites[0][0].duel
+        for program in (right, wrong)
+    ]
+    assert [[str(test.verdict) for test in duel.tests if test.status == "kept"] for duel in duels] == [
+        ["pass"],
+        ["fail"],
+    ]

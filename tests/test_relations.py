@@ -316,7 +316,7 @@ def test_digits_are_counted_before_a_text_becomes_a_number() -> None:
         ("len(f)", Reason.WRAPPED_CALL),
         ("f'{f(1)}'", Reason.NOT_A_COMPARISON),
         ("'{0.x}'.format(f(1)) == '1'", Reason.ATTRIBUTE),
-        ("f(1).to_csv('x') == '1'", Reason.ATTRIBUTE),
+        ("f(1)._to_csv('x') == '1'", Reason.ATTRIBUTE),
         ("f(1)._x == 1 ** 1", Reason.ATTRIBUTE),
     ],
 )

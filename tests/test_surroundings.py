@@ -1,4 +1,5 @@
-"""Tests that write the files they ask about, or ask what a call prints: what they become, and what is left out."""
+"""Tests that write the files they ask about, that ask what a call prints, or what an object is that a function
+returned: what they become, and what is left out."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def test_what_one_test_writes_is_not_there_in_another() -> None:
         ("def test(capsys):\n    f(1)\n    capsys.readouterr()\n    f(2)\n    assert capsys.readouterr().out == '1'\n",
          ["f(2)"]),
         ("def test(capsys):\n    f(1)\n    out, _ = capsys.readouterr()\n    f(2)\n    assert out == '1'\n", ["f(1)"]),
-        ("def test():\n    b = io.StringIO()\n    with redirect_stdout(b):\n        f(1)\n    assert b.getvalue() == '1'\n",
+        ("def test():\n    b = io.StringIO()\n    with redirect_stdout(b):\n        f(1)\n"
+         "    assert b.getvalue() == '1'\n",
          ["f(1)"]),
         ("def test():\n    with patch('sys.stdout', new_callable=StringIO) as b:\n        f(1)\n"
          "    assert b.getvalue() == '1'\n",
@@ -106,6 +108,28 @@ def test_what_calls_print_is_a_question(body: str, calls: list[str] | None) -> N
 )  # fmt: skip
 def test_a_question_of_what_is_printed_holds_calls_alone(claim: str) -> None:
     assert [test.islower() and "(" not in test for test in read(f"assert {claim}")] == [True]
+
+
+@pytest.mark.parametrize(
+    ("code", "calls"),
+    [
+        ("import solution\n_, _, c = solution.f(1)\nassert c == 3\n", ["((lambda __0, __1, c_2: c_2)(*f(1)) == 3)"]),
+        ("assert [f(n) for n in (1, 2)] == pytest.approx([3, 4])\n",
+         ["(f(1) == pytest.approx(3))", "(f(2) == pytest.approx(4))"]),
+        ("with pytest.raises(ValueError):\n    list(f(1))\n",
+         ["(raised(list(f(1)), 'ValueError')['raises'] == 'ValueError')"]),
+        ("with pytest.raises(TypeError):\n    list(f(1))\n", ["expects_exception"]),  # whatever is no iterable does
+        ("with pytest.raises(Exception):\n    next(f(1))\n", ["expects_exception"]),
+        ("@f(2)\ndef add(a, b):\n    return a + b\nassert add(1, 2) == 3\n", ["(f(2)(lambda a, b: a + b)(1, 2) == 3)"]),
+        ("@other\ndef add(a, b):\n    return a + b\nassert add(1, 2) == 3\n", ["not_entry_point"]),
+        ("g = f(1)\nassert g.number_of_nodes() == 3\n", ["(f(1).number_of_nodes() == 3)"]),
+        ("assert f('a').group(1) == 'a'\n", ["(f('a').group(1) == 'a')"]),
+        ("assert f(1)._secret() == 3\n", ["attribute"]),
+        ("assert f(hashlib.sha256) == 3\n", ["f(hashlib.sha256)"]),
+    ],
+)  # fmt: skip
+def test_forms_of_claims(code: str, calls: list[str]) -> None:
+    assert read(code) == calls
 
 
 SUM = "def f(path):\n    return sum(map(int, open(path).read().split()))\n"

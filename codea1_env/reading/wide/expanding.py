@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from codea1_env.reading import grammar
 from codea1_env.reading.parsing import copied, names_in
+from codea1_env.reading.pure_expressions import known_name
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.displays import table
@@ -157,6 +158,11 @@ def _paired(left: ast.expr, right: ast.expr, entry_point: str) -> list[ast.expr]
     """The equalities of two displays' items; None for other sides."""
     rows: list[tuple[ast.expr, ast.expr]] = []
     match left, right:
+        case ast.List(elts=ones), ast.Call(func=approx, args=[ast.List(elts=others), *more], keywords=keywords) if (
+            known_name(approx) in ("approx", "pytest.approx")
+        ):
+            near = [ast.Call(approx, [other, *more], keywords) for other in others]
+            rows = list(zip(ones, near, strict=True)) if len(ones) == len(near) else []
         case (ast.List(elts=ones), ast.List(elts=others)) | (ast.Tuple(elts=ones), ast.Tuple(elts=others)):
             rows = list(zip(ones, others, strict=True)) if len(ones) == len(others) else []
         case ast.Dict(values=ones), ast.Dict(values=others):

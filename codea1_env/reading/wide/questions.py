@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Collection
 
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, given_in, known_name, plain_arguments
-from codea1_env.sandbox.inside.scope import CODE_BUILTINS, PRINTED, PURE, SHORT
+from codea1_env.sandbox.inside.scope import CODE_BUILTINS, LOOKED_METHODS, PRINTED, PURE, SHORT
 
 IT = "it"
 """What a question calls the object that it is about."""
@@ -39,6 +40,8 @@ _OF_DATA = frozenset(
 """Methods of plain data: what a question calls belongs to the program, and what data says of itself is a relation."""
 _ASKING = frozenset("abs repr len round int float bool complex bytes hash".split())
 """Functions of Python's that ask an object's class; what `str` and an iteration give belongs to the object's data."""
+_OF_MATCH = frozenset("end group groupdict groups span start".split())
+"""What a look asks of matches of its own, and a question of one that came back, for that is no data."""
 _CHANGING = frozenset(("__setattr__", "__setitem__", "__delitem__"))
 """What a statement asks of an object, among its calls."""
 _NEAR = 0.05
@@ -56,8 +59,15 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
     if is_of_class(entry_point) and _is_by_class(node, entry_point):
         return True
     if isinstance(node.func, ast.Attribute) and known_name(node.func) != _WAITING:
-        return is_of_class(entry_point) and _is_rooted(node.func.value, entry_point)
+        is_own = is_of_class(entry_point) or _is_of_object(node.func.attr)
+        return is_own and _is_rooted(node.func.value, entry_point)
     return _is_rooted(node, entry_point)
+
+
+def _is_of_object(method: str) -> bool:
+    """Whether a method is none of plain data, arrays and tables: what has it is an object that a function returned."""
+    is_looked = method in LOOKED_METHODS and method not in _OF_MATCH
+    return not is_looked and method not in _OF_DATA and not method.startswith("_")
 
 
 def printing(node: ast.AST) -> list[ast.expr]:
@@ -201,11 +211,19 @@ def check_question(node: ast.expr, entry_point: str) -> None:
     _check(node, entry_point, False)
 
 
+def iterated(node: ast.expr, raising: Collection[str]) -> ast.expr | None:
+    """The call whose items are asked for, `list(f(x))`, where that raises one of these by the program alone."""
+    match node:
+        case ast.Call(func=ast.Name(id="list" | "tuple" | "next"), args=[ast.Call() as called], keywords=[]):
+            return called if {"TypeError", "Exception", "BaseException"}.isdisjoint(raising) else None
+    return None
+
+
 def raises_itself(node: ast.AST, entry_point: str) -> bool:
     """Whether a question in a claim about an exception calculates something, which may raise without the program."""
     match node:
         case ast.Call(func=ast.Name(id=grammar.RAISED), args=[asked, *_]):
-            pass
+            asked = iterated(asked, classes_raised(node)) or asked
         case ast.Subscript(value=asked, slice=ast.Constant(value="raises" | "message")) if not classes_raised(asked):
             pass
         case _:
@@ -336,7 +354,9 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         _check(owner, entry_point, is_inside)
     elif isinstance(node, ast.Attribute):
         is_own = is_inside and _is_it(node.value) and node.attr in _CHANGING
-        if (node.attr.startswith(("_", "format")) and not is_own) or not is_of_class(entry_point):
+        if (node.attr.startswith(("_", "format")) and not is_own) or not (
+            is_of_class(entry_point) or _is_of_object(node.attr)
+        ):
             raise Rejected(Reason.ATTRIBUTE)
         if is_changed(node.value, entry_point) or is_set(node):
             raise Rejected(Reason.ATTRIBUTE)

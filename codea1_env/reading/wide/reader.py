@@ -404,8 +404,11 @@ class WideReader:
 
     def _is_asked(self, value: ast.expr) -> bool:
         """Whether it is, or is a part of, what a call of the entry point returns."""
+        if isinstance(value, ast.Call):
+            function = self._names.known(value.func)
+            return is_call(ast.Call(function or value.func, value.args, []), self.entry_point)
         if not isinstance(value, ast.Name | ast.Subscript | ast.Attribute):
-            return is_call(value, self.entry_point)
+            return False
         known = self._known(value)
         return known is not None and mentions(known, self.entry_point)
 
@@ -432,7 +435,7 @@ class WideReader:
         is_check = known.parameters == [CANDIDATE]
         if not node.name.startswith("test") and not is_check:
             self._helpers.append(known)
-            code = None if node.name in _KNOWN or node.name in SHORT else as_code(node)
+            code = None if node.name in _KNOWN or node.name in SHORT else as_code(node, self._decorates)
             if code is not None:
                 known.is_read = True
                 self._names.bind([(node.name, code)], is_inlined=True)
@@ -453,6 +456,11 @@ class WideReader:
                     given[CANDIDATE] = ast.Name(self.entry_point, ast.Load())
                 with self._surroundings.scope():
                     self._function(known, parameters, given)
+
+    def _decorates(self, decorator: ast.expr) -> bool:
+        """Whether it is the program's: `@f`, `@f(3)`."""
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        return is_call(ast.Call(self._names.known(called) or called, [], []), self.entry_point)
 
     def _forget(self, node: ast.FunctionDef | ast.ClassDef) -> None:
         """Its name stands for something else now; what the suite calls `len` is not Python's."""

@@ -355,7 +355,8 @@ class _Terms:
 
     def _raised(self, asked: ast.expr, raising: list[str], room: int) -> Relation:
         self._now_raising = raising
-        if self.of(asked, room) != RETURNED_VALUE:
+        called = questions.iterated(asked, raising)
+        if (self._question(asked, called) if called is not None else self.of(asked, room)) != RETURNED_VALUE:
             raise Rejected(Reason.EXPECTS_EXCEPTION)
         self._now_raising = []
         return RETURNED_VALUE

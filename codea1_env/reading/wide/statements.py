@@ -6,7 +6,7 @@ Plain facts of syntax trees. Does not know what a name stands for.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from codea1_env.reading.parsing import names_in
 from codea1_env.reading.pure_expressions import known_name, parameters_of
@@ -139,6 +139,8 @@ def unpacked(target: ast.expr, call: ast.expr) -> list[tuple[str, ast.expr]] | N
         return None
     names = [part.id for part in target.elts if isinstance(part, ast.Name)]
     own = [name.replace(".", "_") for name in names]  # `self.x` is a name of the suite, and none of a parameter
+    if len({*own}) < len(own):  # `_, _, x = f(1)`
+        own = [f"{name}_{place}" for place, name in enumerate(own)]
     if not names or len({*own}) < len(own):
         return None
     parameters = ast.arguments([], [*map(ast.arg, own)], None, [], [], None, [])
@@ -163,14 +165,20 @@ def unpacking(node: ast.Call) -> tuple[ast.expr, int, int] | None:
     return None
 
 
-def as_code(node: ast.FunctionDef) -> ast.Lambda | None:
-    """A function that does nothing but return an expression, as an argument that is code; None for another one."""
+def as_code(node: ast.FunctionDef, decorates: Callable[[ast.expr], bool] = lambda _: False) -> ast.expr | None:
+    """A function that does nothing but return an expression, as an argument that is code, or what the program makes of
+    that as its decorator; None for another one."""
     body = [each for each in node.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
-    if node.decorator_list or len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
+    if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
+        return None
+    if not all(map(decorates, node.decorator_list)):
         return None
     for parameter in parameters_of(node.args):
         parameter.annotation = None
-    return ast.Lambda(node.args, body[0].value)
+    made: ast.expr = ast.Lambda(node.args, body[0].value)
+    for decorator in reversed(node.decorator_list):
+        made = ast.Call(decorator, [made], [])
+    return made
 
 
 class _Waiting(ast.NodeTransformer):

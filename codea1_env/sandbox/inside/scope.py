@@ -78,6 +78,8 @@ CODE_NAMES = VALUE_NAMES | _named(
     float="is_integer",
     list="append copy count extend index insert pop remove reverse sort",
     dict="copy fromkeys get items keys pop update values",
+    hashlib="md5 sha1 sha256 sha512",
+    base64="b64encode b64decode",
     set="add difference discard intersection issubset issuperset symmetric_difference union",
 )
 """Likewise, of an argument that is code."""
@@ -118,7 +120,7 @@ LOOKED_METHODS = frozenset(
     set_index unique nunique value_counts duplicated drop_duplicates drop equals groupby first last idxmax
     idxmin isin between empty dtypes str contains len dt is_unique is_monotonic_increasing
     is_monotonic_decreasing diff shift abs corr describe quantile iterrows itertuples get_group nlargest
-    nsmallest rename select_dtypes maxlen""".split()
+    nsmallest rename select_dtypes maxlen digest hexdigest""".split()
 ) | frozenset(name for owner in ("str", "int", "float", "list", "dict", "set") for name in CODE_NAMES[owner]) - {
     "format"
 }

@@ -126,6 +126,11 @@ def test_a_question_of_what_is_printed_holds_calls_alone(claim: str) -> None:
         ("assert f('a').group(1) == 'a'\n", ["(f('a').group(1) == 'a')"]),
         ("assert f(1)._secret() == 3\n", ["attribute"]),
         ("assert f(hashlib.sha256) == 3\n", ["f(hashlib.sha256)"]),
+        ("assert f(*range(3)) == 3\n", ["f(0, 1, 2)"]),
+        ("x = [1, 2]\nx[-1] = 3\nassert f(x) == 3\n", ["f([1, 3])"]),
+        ("x = {'a': 1}\nx['b'] = [2]\nx['a'] = 5\nassert f(x) == 3\n", ["f({'a': 1, 'b': [2], 'a': 5})"]),
+        ("x = [1, 2]\nx[0] = f(1)\nassert f(x) == 3\n", ["forbidden_name"]),
+        ("x = [1, 2]\nx[2] = 1\nassert f(x) == 3\n", ["forbidden_name"]),
     ],
 )  # fmt: skip
 def test_forms_of_claims(code: str, calls: list[str]) -> None:

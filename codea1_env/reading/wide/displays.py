@@ -155,8 +155,13 @@ class Simplified(ast.NodeTransformer):
             return node
         arguments: list[ast.expr] = []
         for argument in node.args:
-            is_display = isinstance(argument, ast.Starred) and isinstance(argument.value, ast.List | ast.Tuple)
-            arguments += argument.value.elts if is_display else [argument]  # type: ignore[attr-defined]
+            shown = argument.value if isinstance(argument, ast.Starred) else None
+            is_range = isinstance(shown, ast.Call) and isinstance(shown.func, ast.Name) and shown.func.id == "range"
+            rows = table(shown) if shown is not None and is_range else None
+            if isinstance(shown, ast.List | ast.Tuple):
+                arguments += shown.elts
+            else:
+                arguments += rows.rows if rows is not None and not rows.is_cut else [argument]
         keywords = [each for keyword in node.keywords for each in _named(keyword)]
         return ast.Call(node.func, arguments, keywords)
 

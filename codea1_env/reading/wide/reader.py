@@ -32,7 +32,7 @@ from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, know
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.claims import RAISING, Said, TryStatement, condition_of, raising_condition, said_of, tried
-from codea1_env.reading.wide.displays import Simplified, is_simpler, table
+from codea1_env.reading.wide.displays import Simplified, is_simpler, table, whole
 from codea1_env.reading.wide.expanding import Expanded, bound_in, parts
 from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, is_fixture, name_of, rows_of, with_setup
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
@@ -206,6 +206,8 @@ class WideReader:
             if isinstance(statement.value, ast.Call) and known_name(statement.value.func) in _SKIPPING:
                 return "return"
             self._expression(statement, source)
+        elif (item := self._item_set(statement)) is not None:
+            self._names.bind([item], is_inlined=True)
         elif (asked := changing(statement)) is not None:
             self._objects.follow(asked)
             with self._objects.kept(asked.func):
@@ -348,6 +350,24 @@ class WideReader:
                 if isinstance(known, ast.List) and more is not None and not self._around:
                     more = ast.Starred(more, ast.Load()) if how == "extend" else more
                     return name, ast.List([*known.elts, more], ast.Load())
+        return None
+
+    def _item_set(self, statement: ast.stmt) -> tuple[str, ast.expr] | None:
+        """The name of a list or dict that gets an item, `x[0] = 1`, with what it stands for then."""
+        match statement:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=at)], value=value):
+                known, key, item = self._known(ast.Name(name, ast.Load())), self._known(at), self._known(value)
+            case _:
+                return None
+        place = whole(key) if key is not None else None
+        if item is None or self._around or mentions(item, self.entry_point):
+            return None
+        if isinstance(known, ast.List) and place is not None and -len(known.elts) <= place < len(known.elts):
+            items = [*known.elts]
+            items[place] = item
+            return None if any(isinstance(each, ast.Starred) for each in items) else (name, ast.List(items, ast.Load()))
+        if isinstance(known, ast.Dict) and isinstance(key, ast.Constant) and None not in known.keys:
+            return name, ast.Dict([*known.keys, key], [*known.values, item])  # the last value is the key's
         return None
 
     def _assign(self, statement: ast.Assign | ast.AnnAssign) -> None:

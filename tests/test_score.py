@@ -362,6 +362,7 @@ def test_what_of_a_suite_is_not_read_is_named_and_counted(tmp_path: Path, capsys
     assert [len(suite["tests"]) for suite in result["suites"][0]] == [0, 0, 1, 0, 0, 0]
     said = capsys.readouterr()
     assert "5 of 6 suites hold no readable test; they hold " in said.err + said.out
+    assert "`--fidelity wide` reads functions, classes" in said.err + said.out
     assert "function (2)" in said.err + said.out
 
 

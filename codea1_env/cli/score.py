@@ -181,9 +181,12 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
     lost = f"; {_lines(failed)} could not be scored" if failed else ""
     say(f"{_lines(lines)}, {verdicts} verdicts in {time.monotonic() - began:.1f} s; wrote {options.output}{lost}")
     if 2 * len(unreadable) > suites:
+        wider = " `--fidelity wide` reads functions, classes and other claims than equality." * (
+            options.fidelity == "strict"
+        )
         say(
             f"{len(unreadable)} of {suites} suites hold no readable test; they hold {_commonest(unreadable)}. The "
-            "output lists them in `reason` and `ignored`; docs/command-line.md says what a test is"
+            f"output lists them in `reason` and `ignored`; docs/command-line.md says what a test is.{wider}"
         )
     if denied:
         say(

@@ -234,7 +234,7 @@ def test(a, b):
 @pytest.mark.parametrize(
     "fixture",
     [
-        "def data(tmp_path):\n    return [1]",
+        "def data(monkeypatch):\n    return [1]",
         "def data(data):\n    return data",
         "def data():\n    if x:\n        return 1\n    return 2",
         "def data():\n    return",

@@ -125,7 +125,7 @@ def test_a_script_that_is_indented_as_a_whole_is_read() -> None:
         ("def check(candidate):\n    verify(candidate, 1)", "statement", 1),
         ("def test_f():\n    with pytest.raises(ValueError):\n        f(1)", "expects_exception", 1),
         ("@pytest.mark.flaky\ndef test_f(x):\n    assert f(x) == 1", "decorated", 1),
-        ("def test_f(tmp_path):\n    assert f(1) == 1", "function", 1),
+        ("def test_f(monkeypatch):\n    assert f(1) == 1", "function", 1),
         ("class TestF:\n    def setUp(self):\n        self.x = 1\n    def test_f(self):\n        assert f(self.y) == 1",
          "attribute", 1),
         ("class Helper:\n    def f(self):\n        assert f(1) == 1", "class", 1),

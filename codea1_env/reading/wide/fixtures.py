@@ -9,8 +9,7 @@ for its methods. Plain syntax trees in and out, and nothing is evaluated.
 
 A fixture's `yield` gives a value as `return` does: the value is an expression of its body, with its names in place,
 behind the statements before it. An attribute that a class keeps becomes a name of its own, `self.items`, which no other
-name is like; what keeps it stands before the method's body. Does not know what a class
-inherits.
+name is like; what keeps it stands before the method's body. Does not know what a class inherits.
 """
 
 from __future__ import annotations

@@ -286,6 +286,7 @@ BAD_ARGUMENTS = {
     "--resume nowhere --seed 1": "--resume must come without --seed",
     "--resume nowhere --dry-run --model m": "--resume must come without --model",
     "--preset 7b": "problems.file must be a problem file, got kodcode.jsonl, which is not there; `codea1 data import`",
+    "--output agents\udcff": r"--output must be a name in UTF-8, got 'agents\udcff'",
     "--output agents": "--output must be a new or empty directory, got agents",
     "--report-to nowhere": "--report-to must be different names",
     "--report-to none --report-to wandb": "--report-to must be different names",

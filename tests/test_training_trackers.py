@@ -14,8 +14,9 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from training_runs import logged_names
 
-from codea1_env.configuration.arguments import RecipeArguments
+from codea1_env.configuration.arguments import RecipeArguments, found_in
 from codea1_env.configuration.presets import SMOKE
+from codea1_env.errors import ConfigurationError
 from codea1_env.training.run.run_dir import Run
 from codea1_env.training.run.trackers import DrivenTracker, Trackers
 
@@ -86,6 +87,16 @@ def test_transformers_callbacks_are_told_of_numbers_and_one_that_fails_is_left_o
     assert told == [{"round/coder_reward": 0.5}], "none after the failure"
     assert "failed, and the run continues without it: OSError('the line is cut')" in caplog.text
     trackers.close()
+
+
+def test_a_run_that_a_tracker_refuses_leaves_no_run_behind(tmp_path: Path, monkeypatch: Any) -> None:
+    """As wandb does without a login. The same command goes on once the tracker is ready."""
+    kinds = "codea1_env.training.run.trackers.get_reporting_integration_callbacks"
+    monkeypatch.setattr(kinds, lambda _: [SimpleNamespace])  # which has no `on_train_begin`
+    with pytest.raises(ConfigurationError, match="wandb must be ready to take a run, got AttributeError"):
+        log_a_run(tmp_path, ("tensorboard", "wandb"))
+    assert found_in(tmp_path) == []
+    log_a_run(tmp_path, ("tensorboard",))
 
 
 TESTS, OFFLINE = Path(__file__).parent, "from pathlib import Path; from test_training_trackers import log_a_run; "

@@ -105,9 +105,14 @@ def test_the_cache_is_keyed_by_what_makes_a_model(saved: Path, of_bands: Path, t
     assert sorted(path.name for path in cache.iterdir()) == sorted([saved.name, other.name]), "no half-built model"
     blind = dataclasses.replace(FEW_BAND_STEPS, options=dataclasses.replace(BANDS.options, access="black-box"))
     assert base_model(blind, of_bands.parent) == of_bands, "for both"
-    (rebuilt / "model.safetensors").write_bytes(b"half")
-    with pytest.raises(ConfigurationError, match="built anew once it is deleted, must have whole files of weights"):
-        base.base_model(FEW_STEPS, tmp_path / "elsewhere")
+    for file, damage, why in (
+        ("tokenizer_config.json", Path.unlink, "a vocab_size of at least its tokenizer's"),  # transformers makes one up
+        ("model.safetensors", lambda file: file.write_bytes(b"half"), "whole files of weights"),
+        ("chat_template.jinja", lambda file: file.write_text(""), "a chat template"),
+    ):
+        damage(rebuilt / file)
+        with pytest.raises(ConfigurationError, match=f"built anew once it is deleted, must have {why}"):
+            base.base_model(FEW_STEPS, tmp_path / "elsewhere")
     assert default_cache({"CODEA1_CACHE": "/somewhere"}) == Path("/somewhere")
     assert default_cache({}) == Path.home() / ".cache" / "codea1"
 

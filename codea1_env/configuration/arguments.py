@@ -238,6 +238,10 @@ def _checked_output(output: Path | str) -> Path:
     if isinstance(output, str):
         require_new(output)
         output = working_directory(output)
+    try:
+        str(output).encode()  # TensorBoard's files take no other names
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"--output must be a name in UTF-8, got {str(output)!a}; name another one") from None
     if os.path.exists(output) and (not output.is_dir() or found_in(output)):
         raise ConfigurationError(f"--output must be a new or empty directory, got {output}; to go on with it: --resume")
     return output

@@ -152,7 +152,7 @@ def require_chat_model(source: Path, what: str = "the model", *, is_plan: bool =
     config = _read(source / "config.json", what)
     if not _has_template(source, what):
         raise ConfigurationError(
-            f"{what} must have a chat template (take an instruct model), got none in {source / 'tokenizer_config.json'}"
+            f"{what} must have a chat template (take an instruct model), got none in {source}"
         )
     require_weights(source, config, what, is_plan=is_plan)
 
@@ -180,7 +180,9 @@ def unfit(config: Mapping[str, Any]) -> str:
 
 
 def _has_template(source: Path, what: str) -> bool:
-    if (source / "chat_template.jinja").is_file() or (source / "chat_template.json").is_file():
+    if (source / "chat_template.jinja").is_file():  # goes before all others, even if it is empty
+        return bool((source / "chat_template.jinja").read_bytes().strip())
+    if (source / "chat_template.json").is_file():
         return True
     file = source / "tokenizer_config.json"
     return file.is_file() and bool(_read(file, what).get("chat_template"))

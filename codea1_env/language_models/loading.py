@@ -99,7 +99,8 @@ def load_weights(source: str | Path, what: str, tokenizer: Any, **told: Any) -> 
         )
     added, template = tokenizer.get_added_vocab(), str(tokenizer.chat_template)
     known = tokenizer.get_vocab().items()  # with added ones that transformers makes up and no prompt has
-    largest = max((token for text, token in known if text not in added or text in template), default=0)
+    used = (token for text, token in known if text not in added or text in template)
+    largest = max([*used, tokenizer.eos_token_id or 0])
     size = model.get_input_embeddings().num_embeddings
     if largest >= size:
         raise ConfigurationError(

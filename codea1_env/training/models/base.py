@@ -12,6 +12,7 @@ from codea1_env.configuration.presets import Preset
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.language_models.directories import require_chat_model, require_model
+from codea1_env.language_models.loading import load_tokenizer, load_weights
 from codea1_env.training.models import warm_start
 
 with extra("train", "training needs"):
@@ -29,7 +30,9 @@ def base_model(preset: Preset, cache: Path) -> Path:
     """
     if not isinstance(preset.model, PretrainedModel):
         built = warm_start.base_model(preset, cache)
-        require_chat_model(built, "the base in CODEA1_CACHE, which is built anew once it is deleted,")
+        what = "the base in CODEA1_CACHE, which is built anew once it is deleted,"
+        require_chat_model(built, what)
+        load_weights(built, what, load_tokenizer(built, what), device_map="meta")
         return built
     name, revision = preset.model.pretrained, preset.model.revision or None
     if Path(name).is_dir() or (preset.trainer == "packed" and name.endswith(".gguf")):

@@ -94,9 +94,13 @@ class Run:
                 )
             require_fitting(self.preset, self._checkpoints, self.rounds_done)
             self._configuration = self._begin(before)
-            self._forget_rounds_after(self.rounds_done, records)
             names = self.preset.report_to
+            # What a tracker refuses leaves no run behind: the mended command finds none.
             self._trackers = Trackers(names, self.directory, self._configuration, self.rounds_done)
+            self._write_configuration()
+            write_whole(self.directory / "RUN.md", FILES)
+            (self.directory / FAILURE).unlink(missing_ok=True)  # of the start before
+            self._forget_rounds_after(self.rounds_done, records)
             self._copy.copy()
             self._lock.share()
         except BaseException:
@@ -243,7 +247,7 @@ class Run:
         return read_record(file) if file.exists() else {}
 
     def _begin(self, before: Mapping[str, Any]) -> dict[str, Any]:
-        """Write who starts or resumes the run, and with what."""
+        """Who starts or resumes the run, and with what."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         own = digests(self.preset.algorithm, *self.preset.reward.own.values(), self.preset.book.policy)
         start = this_start(self.engine, self.rounds_done, now, own)
@@ -261,9 +265,6 @@ class Run:
             self._configuration |= {"tester": str(self._tester), "tester_weights": weights}
         self._configuration |= {name: before[name] for name in ("data", "base") if name in before}
         self._configuration["starts"] = [*starts, start]
-        self._write_configuration()
-        write_whole(self.directory / "RUN.md", FILES)
-        (self.directory / FAILURE).unlink(missing_ok=True)  # of the start before
         return self._configuration
 
     def _same_weights(self, what: str, model: Path, known: str | None, fix: str) -> str:

@@ -35,14 +35,14 @@ class Trackers:
         self, names: Sequence[str], directory: Path, configuration: Mapping[str, Any], rounds_done: int
     ) -> None:
         """`configuration`: shown beside the curves. Raises ConfigurationError where a tracker cannot begin."""
-        self._board: Any = None
+        self._driven = [DrivenTracker(name, directory, configuration) for name in names if name != BOARD]
+        self._board: Any = None  # after those, for it writes into the run's directory
         if BOARD in names:
             with extra("train", "TensorBoard files need"):
                 from torch.utils.tensorboard import SummaryWriter  # only where it is asked for
             self._told = threading.excepthook
             threading.excepthook = self._not_of_the_board  # stays where the next line fails: its thread may be later
             self._board = SummaryWriter(str(directory / BOARD), purge_step=rounds_done)
-        self._driven = [DrivenTracker(name, directory, configuration) for name in names if name != BOARD]
 
     def log(self, name: str, rounds_done: int, values: Mapping[str, float]) -> None:
         """The numbers of one record. `name`: KIND or KIND/SEAT. Not from two threads at once."""

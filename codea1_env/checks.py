@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import math
 import numbers
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeGuard
 
 from codea1_env.errors import Codea1Error, ConfigurationError
 
@@ -54,6 +54,11 @@ def json_object(text: str | bytes, name: str, error: type[Codea1Error]) -> dict[
         raise error(f"{name} must be a JSON object, got unreadable JSON: {fault}") from None
     require(isinstance(value, dict), name, "be a JSON object", value, error)
     return dict(value)
+
+
+def is_several(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether the value can be gone through: no text, and no array without a dimension, which only seems iterable."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) != 0
 
 
 def plain_number(value: object) -> Any:

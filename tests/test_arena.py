@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import double_question
+import numpy as np
 import pytest
 from double_question import RIGHT, SQUARE, FailingSandbox
 from hypothesis import example, given, settings
@@ -677,7 +678,7 @@ def test_a_match_of_another_shape_is_refused(parts: tuple[Any, Any, Any], messag
 def test_what_is_no_match_and_nothing_to_grade_is_refused(sandbox: LocalSandbox) -> None:
     arena: Any = arena_of(sandbox)
     match = Match(DOUBLE, (RIGHT,), ((SUITE,),))
-    for wrong in (match, None, [None], "match"):
+    for wrong in (match, None, [None], "match", np.array(match)):
         with pytest.raises(ConfigurationError, match=r"match(es)? must be"):
             arena.play(wrong)
     tests = DOUBLE.hidden_tests

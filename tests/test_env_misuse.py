@@ -47,6 +47,7 @@ PAID = {CODER: 1 / 2, TESTER: (2 / 8 + 1 / 8) / 2}
         ({"problems": "double"}, "path of a problem file, got 'double', which cannot be read: No such file or direct"),
         ({"problems": b"double"}, "problems must be None or a list of Problems, got bytes"),
         ({"problems": [DOUBLE, "double"]}, "problems must be None or a list of Problems, got str in it"),
+        ({"problems": np.array(DOUBLE)}, "problems must be None or a list of Problems, got ndarray"),
         ({"sandbox": "docker"}, "sandbox must be None or a sandbox, as .*, got 'docker'"),
         ({"sandbox": LocalSandbox}, "sandbox must be None or a sandbox"),
         ({"sandbox": subprocess}, "sandbox must be None or a sandbox"),

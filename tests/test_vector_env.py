@@ -194,6 +194,7 @@ def test_actions_of_another_shape_change_nothing(actions: Any, message: str, san
 @pytest.mark.parametrize(
     ("reset", "message"),
     [
+        ({"seed": np.array(1)}, "seed must be None, a whole number of at least 0, or 2 of these in a list, got array"),
         ({"seed": -1}, "seed must be None, a whole number of at least 0, or 2 of these in a list, got -1"),
         ({"seed": [1]}, "seed must be None"),
         ({"seed": "ab"}, "seed must be None"),

@@ -21,7 +21,7 @@ from typing import Literal, TypeVar
 from codea1_env.arena.bouts import Bout, ProgramTurns, Replay, comparisons, program_turns, scored
 from codea1_env.arena.failures import apart
 from codea1_env.arena.match import CodeScore, Grade, Match, MatchScore, SuiteScore, are_texts, book_changes
-from codea1_env.checks import require, require_choice
+from codea1_env.checks import is_several, require, require_choice
 from codea1_env.class_paths import own_exits
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError, ProblemFormatError, SandboxError, SandboxUnsafe
@@ -253,6 +253,7 @@ class Arena(Closing):
         return self._program(problem, response, self.config)
 
     def _program(self, problem: Problem, text: str, config: RewardConfig) -> Program:
+        require(isinstance(text, str), "response", "be a text", text)
         key = (text, f"{problem.kind} {problem.entry_point}", f"{config.fidelity} {config.trim}")
         program = self._read_programs.get(key)
         if program is None:
@@ -414,7 +415,7 @@ class Arena(Closing):
 
 def _listed(name: str, must: str, given: Iterable[_Item]) -> list[_Item]:
     """What was given, once and for all: a generator can be read only once."""
-    require(isinstance(given, Iterable), name, must, given)
+    require(is_several(given), name, must, given)
     return list(given)
 
 

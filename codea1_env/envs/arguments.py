@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
 from codea1_env.arena.arena import is_sandbox
-from codea1_env.checks import is_choice, require
+from codea1_env.checks import is_choice, is_several, require
 from codea1_env.envs.rendering import require_pillow
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.problems.limits import rule_of
@@ -100,7 +100,7 @@ def own_constructor(kind: type[Made]) -> type[Made]:
 
 def checked_items(what: str, given: object, kind: type[Item]) -> tuple[Item, ...]:
     """The problems, of which there must be at least one, each with its own id. Raises ConfigurationError."""
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+    if not is_several(given):
         raise ConfigurationError(f"{what}s must be None or a list of {kind.__name__}s, got {type(given).__name__}")
     items = tuple(given)
     if not items:

@@ -35,7 +35,7 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from codea1_env.checks import require
+from codea1_env.checks import is_several, require
 from codea1_env.envs.arguments import MAX_EPISODES, GivenProblems
 from codea1_env.envs.environment import DEFAULT_REWARDS
 from codea1_env.envs.episode import MAX_TEXT_LENGTH, RENDER_MODES, Episode, move_all
@@ -212,7 +212,7 @@ def _batched(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _is_batch(given: object, length: int, is_one: Callable[[object], bool]) -> bool:
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+    if not is_several(given) or not isinstance(given, Sequence | np.ndarray):
         return False
     return len(given) == length and all(is_one(one) for one in given)
 

@@ -151,9 +151,7 @@ def require_chat_model(source: Path, what: str = "the model", *, is_plan: bool =
         raise ConfigurationError(f"{what} must hold a config.json, got none in {source}")
     config = _read(source / "config.json", what)
     if not _has_template(source, what):
-        raise ConfigurationError(
-            f"{what} must have a chat template (take an instruct model), got none in {source}"
-        )
+        raise ConfigurationError(f"{what} must have a chat template (take an instruct model), got none in {source}")
     require_weights(source, config, what, is_plan=is_plan)
 
 

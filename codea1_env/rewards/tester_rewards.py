@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from codea1_env.checks import is_number, plain_number, require
+from codea1_env.checks import is_number, is_several, plain_number, require
 from codea1_env.errors import ConfigurationError
 from codea1_env.reading.spans import Span, test_spans
 from codea1_env.rewards.code_a1 import RewardConfig, is_valid, suite_terms
@@ -238,8 +238,8 @@ def per_test_rewards(
     if terms is None:
         return None
     given = config.reward.tests(duel, terms, _required(group, duel, config))
-    rewards = [plain_number(each) for each in given] if isinstance(given, Iterable) else []
-    is_paid = len(rewards) == len(duel.tests) and all(map(is_number, rewards)) and isinstance(given, Iterable)
+    rewards = [plain_number(each) for each in given] if is_several(given) else []
+    is_paid = len(rewards) == len(duel.tests) and all(map(is_number, rewards)) and is_several(given)
     must = f"be {len(duel.tests)} numbers, one for each"
     require(is_paid, f"what tester_reward {config.tester_reward!r} pays the tests", must, rewards or given)
     spans = test_spans(response, [test.source for test in duel.tests]) if response else [None] * len(duel.tests)

@@ -34,7 +34,8 @@ _MOST_TOLD = 1 << 12
 """Bytes of what is told of an exception; of one with a longer text, its name alone."""
 _SPARED_STACK = 50
 """Levels that a call has less than the first one of its process; where it wants them, it begins anew in another. Code
-that has run for a while calls builtins without a level of the stack, so it gets further down than fresh code."""
+that has run for a while calls builtins without a level of the stack, so it gets further down than fresh code. Calls
+that are asked once more have as many more: what a program that catches the error comes to alone lies between."""
 
 _MOST_EVALUATED = 200
 """Texts that a program evaluates while they are looked at: one takes about 30 us."""
@@ -179,7 +180,8 @@ def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes
     try:
         value = function()
         has_value = True
-        return VALUE, values.encode(value, max_bytes), False
+        told = values.encode(value, max_bytes)
+        return VALUE, told, told == values.TOO_LARGE  # a look at the value may have exhausted the stack
     except MemoryError:
         return MEMORY, b"MemoryError", True
     except BaseException as error:
@@ -252,7 +254,7 @@ def _look_at_evaluated(seen: looks.Looks, results: Results) -> None:
 
 def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
     """The calls one after another. With `looks`, ends before an answer is written where the program does not keep what
-    it kept when it was loaded. With `elsewhere`, memory is at other addresses, and there is less stack."""
+    it kept when it was loaded. With `elsewhere`, memory is at other addresses, and there is more stack."""
     elsewhere, count = job["elsewhere"], len(job["sizes"])
     moved = _moved(elsewhere) if elsewhere else iter(())
     next(moved, None)
@@ -273,7 +275,8 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
         _collect()
         _freeze()
     patterns = dict(_patterns)
-    results.write(LOADED, b"plain" if seen and kept and seen.is_plain() else b"")
+    catches = "builtins.BaseException" in (job.get("epilogue") or "")  # the stack's end is an answer there
+    results.write(LOADED, b"plain" if seen and kept and not catches and seen.is_plain() else b"")
     read_json, decode, max_bytes, levels = _read_json, values.decode, job["value_bytes"], sys.getrecursionlimit()
     text: bytes
 
@@ -293,7 +296,7 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
             results.write(ALONE)
 
     if elsewhere:
-        sys.setrecursionlimit(levels - 2 * _SPARED_STACK)
+        sys.setrecursionlimit(levels + _SPARED_STACK)
     for number, text in enumerate(items):  # noqa: B007
         if number:
             _forget_patterns()

@@ -56,9 +56,10 @@ _UNCHANGING: "frozenset[type]" = frozenset(
 _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
     **dict.fromkeys(
         (*_UNCHANGING, *_CONSTANT, types.CellType, types.FunctionType, types.MappingProxyType, property, staticmethod,
-         classmethod, super, object, list, type, functools.partial, BaseException),
+         classmethod, super, list, type, functools.partial, BaseException),
         lambda value: (),
     ),
+    object: lambda value: _filled(value),
     dict: lambda value: (*dict.keys(value),),
     collections.OrderedDict: lambda value: (*collections.OrderedDict.__iter__(value),),
     collections.deque: lambda value: [_maxlen(value)],
@@ -312,6 +313,20 @@ def _inside(value: Any) -> "Sequence[object]":
             except Exception:
                 raise Unseen from None
     raise Unseen
+
+
+def _filled(value: Any) -> "list[object]":
+    """The slots that have something: from a reference nobody can tell which slot it is of."""
+    members = [(name, part) for base in _mro(type(value))[:-1] for name, part in _namespace(base).items()]
+    return [name for name, part in members if type(part) is types.MemberDescriptorType and _has(part, value)]
+
+
+def _has(member: types.MemberDescriptorType, value: object) -> bool:
+    try:
+        member.__get__(value)
+    except AttributeError:
+        return False
+    return True
 
 
 def _behind(value: Any) -> "list[object]":

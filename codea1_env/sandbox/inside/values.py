@@ -26,6 +26,7 @@ zygote makes them before anything else."""
 
 _nans = iter(NANS)
 
+TOO_LARGE = b'{"o":"too large"}'
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 63) - 1
 _dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"), check_circular=False).encode
 TooLarge, _take = value_kinds.TooLarge, value_kinds.take
@@ -48,8 +49,8 @@ def encode(value: object, max_bytes: int = 1 << 20) -> bytes:
     try:
         text = _dumps(tree(value, [max_bytes], 0)).encode("ascii")
     except (TooLarge, RecursionError):
-        return b'{"o":"too large"}'
-    return text if len(text) <= max_bytes else b'{"o":"too large"}'
+        return TOO_LARGE
+    return text if len(text) <= max_bytes else TOO_LARGE
 
 
 def tree(value: Any, room: list[int], depth: int) -> Any:

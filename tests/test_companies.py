@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 from attacks.independence import KEEPING_PROGRAMS, ONLY_LOOKING_PROGRAMS, Program
@@ -156,3 +157,59 @@ def test_no_call_comes_to_something_else_in_fifty_companies(alone: Alone) -> Non
 def test_nor_without_namespaces() -> None:
     with LocalSandbox(without=("namespaces",)) as made:  # where memory is elsewhere, so addresses are others
         assert differing(made, alone_of(made, PROGRAMS), seed=2, count=4) == {}
+
+
+METHOD = Problem("method", "Return anything.", "Solution().solve", kind="method", time_limit_s=2.0, memory_mb=512)
+RAISES = ("RecursionError", "Exception(message)")
+WITH_COUNTERS = [
+    json.dumps([[{"k": ["Counter", [["a", x]]]}, x], []], separators=(",", ":")).encode() for x in range(20)
+]
+WITH_CODE = [
+    json.dumps([[{"e": text}, x], []], separators=(",", ":")).encode()
+    for x, text in enumerate(
+        ["len", "lambda a: a", "abs", "max", "int", "sorted", "lambda a, b=[]: b"] * 2 + ["str"] * 6
+    )
+]
+OTHERS = {
+    "what the first object does as it is made": (
+        METHOD,
+        CALLS,
+        "class Solution:\n    n = 0\n    def __init__(self):\n        self.k = Solution.n\n        Solution.n = 1\n"
+        "    def __getattr__(self, name):\n        return lambda x, row: self.k",
+    ),
+    "a method that is an object's own": (
+        METHOD,
+        CALLS,
+        "N = [0]\nclass Solution:\n    def __init__(self):\n        self.mine = N[0]\n        N[0] = 1\n"
+        "        self.solve = lambda x, row: self.mine",
+    ),
+    "the stack's end as an answer": (
+        replace(PROBLEM, raises=RAISES),
+        CALLS,
+        "def go(n):\n    return 0 if n == 0 else 1 + go(n - 1)\ndef solve(x, row):\n    return go(880 + 6 * x)",
+    ),
+    "the class of an argument": (
+        PROBLEM,
+        WITH_COUNTERS,
+        "def solve(x, row):\n    kind = type(x)\n    before = hasattr(x, 'kept')\n    kind.kept = 1\n    return before",
+    ),
+    "code among the arguments, in a set": (
+        PROBLEM,
+        WITH_CODE,
+        "def solve(f, row):\n    return [g.__name__ for g in {f, len, abs, max}]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_nor_where_methods_exceptions_and_other_arguments_are(sandbox: Sandbox, name: str) -> None:
+    problem, calls, source = OTHERS[name]
+
+    def answers(places: Sequence[int]) -> list[Outcome]:
+        [result] = Execution(sandbox, 0).run([turn(problem, source, [calls[place] for place in places]).job()])
+        assert result.loaded
+        return [*result.outcomes]
+
+    expected = [answers([place])[0] for place in range(len(calls))]
+    for places in companies(5, 12):
+        assert answers(places) == [expected[place] for place in places], places

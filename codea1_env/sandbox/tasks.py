@@ -39,6 +39,7 @@ _QUESTION = b'{"e":['
 _ADDRESS = re.compile(rb" (?:at|@) 0x")
 _SETS = re.compile(rb'\{"(?:[sz]":|e":"(?:[^"\\]|\\.)*(?:set\b|\{))')
 """A set among what a call is given, or code that may make one."""
+_CODE = re.compile(rb'\{"e":"')
 _STARTING_NS = 5_000_000
 """What a process uses before its program loads and after its last record, at most: 1 to 3 ms were measured."""
 _TOO_LARGE = b'{"o":"too large"}'
@@ -145,8 +146,8 @@ def _handed_over(task: Task, items: Sequence[bytes], looks: bool, elsewhere: int
     task.head = task.head or _head(task.job)
     body = b"".join(items)
     floats = len(items) > 1 and not task.floats_apart and _FLOATS.search(body) is not None
-    sets = _SETS.search(body) is not None
-    told = {"looks": looks, "elsewhere": elsewhere, "floats": floats, "sets": sets, "sizes": [*map(len, items)]}
+    given = {"sets": _SETS.search(body) is not None, "code": _CODE.search(body) is not None}
+    told = {"looks": looks, "elsewhere": elsewhere, "floats": floats, **given, "sizes": [*map(len, items)]}
     return marshal.dumps(task.head | told), body
 
 

@@ -37,6 +37,9 @@ _SPARED_STACK = 50
 that has run for a while calls builtins without a level of the stack, so it gets further down than fresh code. Calls
 that are asked once more have as many more: what a program that catches the error comes to alone lies between."""
 
+_MAY_BE_EXHAUSTED = re.compile(
+    rb'\{"d":\[\["raises","(?:RecursionError|RuntimeError|MemoryError|Exception|BaseException)"'
+)
 _MOST_EVALUATED = 200
 """Texts that a program evaluates while they are looked at: one takes about 30 us."""
 
@@ -181,7 +184,8 @@ def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes
         value = function()
         has_value = True
         told = values.encode(value, max_bytes)
-        return VALUE, told, told == values.TOO_LARGE  # a look at the value may have exhausted the stack
+        # A look at the value may have exhausted the stack, and where exceptions are answers, the call.
+        return VALUE, told, told == values.TOO_LARGE or _MAY_BE_EXHAUSTED.match(told) is not None
     except MemoryError:
         return MEMORY, b"MemoryError", True
     except BaseException as error:
@@ -230,7 +234,7 @@ def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, di
 def _looked_at(job: dict[str, Any], code: types.CodeType, results: Results) -> looks.Looks:
     """What its text names. Where that cannot be found out, each call is alone: no program is wrong for it."""
     try:
-        return looks.Looks(job["source"], code, job["sets"])
+        return looks.Looks(job["source"], code, job["sets"], job["code"])
     except Exception:
         results.write(ALONE)
         raise
@@ -268,15 +272,16 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
         return
     if job.get("is_checker"):
         values.scope = None
-    kept = state.noted(namespace, seen) if seen and job["looks"] else None
+    # What the making of the first call's own object has changed would not be seen.
+    has_first = bool(namespace.get(f"{looks.OURS}_first"))
+    kept = state.noted(namespace, seen) if seen and job["looks"] and not has_first else None
     if seen and job["looks"] and kept is None:
         results.write(ALONE)
     if seen:  # what is there now is no garbage: no call is to pay for looking at it
         _collect()
         _freeze()
     patterns = dict(_patterns)
-    catches = "builtins.BaseException" in (job.get("epilogue") or "")  # the stack's end is an answer there
-    results.write(LOADED, b"plain" if seen and kept and not catches and seen.is_plain() else b"")
+    results.write(LOADED, b"plain" if seen and kept and seen.is_plain() else b"")
     read_json, decode, max_bytes, levels = _read_json, values.decode, job["value_bytes"], sys.getrecursionlimit()
     text: bytes
 

@@ -11,6 +11,7 @@ import opcode
 import re
 import sys
 import types
+from typing import Any
 
 OURS = "_codea1"
 """What begins so is no candidate's: the text that follows a solution (`problems/kinds.py`)."""
@@ -60,6 +61,9 @@ _OWN = frozenset(
 _DUNDER = re.compile(r"__\w+__")
 _IN_TEXT = re.compile(rf"{_DUNDER.pattern}|\b(?:gi|cr|ag|tb|f)_[a-z]+")
 """What a text may name: a format, and the attributes that a class pattern reads."""
+_FIELD = re.compile(r"\{[^{}]*\.(\w+)")
+"""An attribute that a format reads."""
+_PATTERN = opcode.opmap["MATCH_CLASS"]
 _IMPORT, _CLASS, _CAUGHT = (opcode.opmap[name] for name in ("IMPORT_NAME", "LOAD_BUILD_CLASS", "PUSH_EXC_INFO"))
 _SETS = frozenset(opcode.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _SET_NAMES = frozenset("set frozenset keys items".split())
@@ -148,6 +152,8 @@ _SETTERS = frozenset(
 """What stores attributes of what it is given."""
 _STORING = ("__annotations__", "__init__")
 """What stores attributes of its own object, of a module, too."""
+_OF_ALIASES = frozenset("_name _inst _nparams _paramspec_tvars _typevar_types".split())
+"""What an alias of `typing` keeps itself; every other attribute is its class'."""
 _ASKED_LATE = frozenset("__del__ __subclasshook__ __subclasscheck__".split())
 """Methods that run when the collector pleases, or whose answers abc remembers."""
 _GIVERS = frozenset("type __class__ get_origin parse_array parse_object pathmod".split())
@@ -156,13 +162,24 @@ _COLLECTION_ABCS = frozenset("send throw close".split())
 """Methods without underscores that the library's abstract classes ask for."""
 _INTERNING = frozenset("PurePath PurePosixPath PureWindowsPath namedtuple setattr".split() if _IMMORTAL else ())
 """What interns the texts that it is given."""
+_ITEM = re.compile(
+    rf"[{{\[,]\s*+(?:\([^()]*\sfor\s|(?:\w+\.)?(?:match|fullmatch|search|{'|'.join(sorted(_MAKERS))})\s*\("
+    r"|[^,{}()\[\s]*\.(\w+)\s*(?:[,}\]:]|for\b))"
+)
+"""An item of a display that is an iterator, or an attribute, which may be a method."""
+_NAMED_KIND = re.compile(r"\b(?:type|\w*Enum|\w*Flag|namedtuple|NamedTuple|make_dataclass|TypeVar|NewType)\s*\(\s*\"")
+"""A class, or a variable of types, that is made by a call."""
 _hidden: "frozenset[str]" = frozenset()
 _pure: "frozenset[str]" = frozenset()
+_methods: "frozenset[str]" = frozenset()
+_addressed: "frozenset[str]" = frozenset()
+"""Names of types whose objects have their address for a hash, but for exceptions and what is only iterated over."""
+_of_typing: "frozenset[str]" = frozenset()
 
 
 def learn() -> None:
     """In the zygote: which names the loaded modules and the builtin types have, and which of them are hidden."""
-    global _hidden, _pure
+    global _hidden, _pure, _methods, _addressed, _of_typing
     modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
     names = {name for module in modules for name in vars(module)}
     builtins_names = {name for module in modules for name, value in vars(module).items() if value is builtins}
@@ -170,13 +187,27 @@ def learn() -> None:
     kinds = [value for module in [*modules, builtins] for value in vars(module).values() if isinstance(value, type)]
     held = {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins)} | MODULES
     _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
+    _methods = frozenset(name for kind in kinds for name, value in vars(kind).items() if callable(value))
+    of_typing = [*vars(sys.modules["typing"]).values()]
+    _addressed = frozenset(kind.__name__ for kind in kinds if kind not in of_typing and _has_address(kind)) - {
+        "type",
+        "super",
+    }
+    _of_typing = frozenset(vars(sys.modules["typing"]))
+
+
+def _has_address(kind: type) -> bool:
+    is_iterator = hasattr(kind, "__next__")
+    of_object: Any = object.__hash__
+    return kind.__hash__ is of_object and not is_iterator and not issubclass(kind, BaseException)
 
 
 class Looks:
     """One program's code, with all that is compiled within it."""
 
-    def __init__(self, source: str, code: types.CodeType, has_sets: bool = False) -> None:
-        """`has_sets`: whether its calls give it any."""
+    def __init__(self, source: str, code: types.CodeType, has_sets: bool = False, has_code: bool = False) -> None:
+        """`has_sets`, `has_code`: whether its calls give it any."""
+        self._has_code = has_code
         self._source = _TEXT.sub(_without_text, source)
         self.names: set[str] = set()
         """All that it uses; not what it only imports."""
@@ -212,14 +243,19 @@ class Looks:
         """Whether it stores attributes, of functions and classes, too."""
         self.evaluates = "eval" in self._builtins
         self.tells_apart = _IS in self._operations or "__hash__" in self._own or self._shows()
-        self.tells_apart |= "get_args" in self.names
+        self.tells_apart |= "get_args" in self.names or not self._in_functions.isdisjoint(_of_typing)
         """Whether it may tell equal objects of `typing` from each other."""
+        self.stores_in_aliases = not self._stored.isdisjoint(_OF_ALIASES)
 
     def _read(self, part: types.CodeType, depth: int) -> None:
         self._operations.update(part.co_code[::2])
         self._yields |= bool(part.co_flags & _GENERATOR) and part.co_name != "<genexpr>"
         self._suspends_in_handlers |= bool(part.co_flags & _SUSPENDED) and _CAUGHT in part.co_code[::2]
         self._constants(part.co_consts)
+        if _PATTERN in part.co_code[::2]:  # the attributes that it reads are constants
+            self.names.update(
+                name for names in part.co_consts if type(names) is tuple for name in names if type(name) is str
+            )
         if part.co_flags & _IN_FUNCTION:
             self._in_functions.update(part.co_names)
             if depth and part.co_name not in _COMPREHENSIONS:
@@ -261,6 +297,7 @@ class Looks:
         for constant in constants:
             if type(constant) is str:
                 self._texts.append(constant)
+                self.names.update(_FIELD.findall(constant))
             elif type(constant) is bytes:
                 self._texts.append(constant.decode("latin-1"))
             elif type(constant) in (float, complex):
@@ -285,7 +322,7 @@ class Looks:
         if self.makes_sets and self._has_addresses():
             return "may have a set of what has its address for a hash"
         given = used & _GIVERS or self._in_functions & {"field", "fields"}
-        if self.stores and self.tops and given:
+        if self.stores and given:
             return "may store in a class of a library that it does not name"
         if "numpy" in self.tops and "where" in self._texts:
             return "may read memory that nobody has written to"
@@ -329,8 +366,12 @@ class Looks:
         """Whether calls may make objects that have their address for a hash, and that are not only called or raised."""
         return (
             bool(self._classes & self._in_functions)
+            or self._has_code
             or self._has_functions()
             or not self.names.isdisjoint(("object", "iter"))
+            or not self._in_functions.isdisjoint(_addressed)
+            or _NAMED_KIND.search(self._source) is not None
+            or any(item[1] is None or item[1] in _methods - self._stored for item in _ITEM.finditer(self._source))
             or any(_NAN.search(text.lower()) for text in [*self._texts, *self.names])
             or _keeps_errors(self._source)
         )

@@ -280,6 +280,7 @@ def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.Seccomp
         "source": _WARM_UP,
         "epilogue": "",
         "sets": False,
+        "code": False,
         "entry_point": "f",
         "looks": True,
         "elsewhere": 0,

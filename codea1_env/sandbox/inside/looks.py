@@ -142,7 +142,7 @@ _OPAQUE = frozenset(
     "cached_property partialmethod singledispatch __iter__ __reversed__ __reduce__".split()
 )
 """What makes objects whose text shows an address, beside those that are only iterated over."""
-_OPAQUE_MODULES = frozenset(("contextlib", "hashlib", "numpy", "queue", "sortedcontainers"))
+_OPAQUE_MODULES = frozenset(("contextlib", "numpy", "queue", "sortedcontainers"))
 _ATTRIBUTE = re.compile(r"\.\s*[^\W\d]\w*\b(?!\s*[\w(=.\[])")
 """One that is not called, so that it may be a method that is kept."""
 _SETTERS = frozenset(
@@ -390,7 +390,7 @@ class Looks:
         if not (self.names.isdisjoint(_OPAQUE) and self.tops.isdisjoint(_OPAQUE_MODULES)):
             return False
         makes_functions = bool(self._classes & self._in_functions) or self._yields or self._has_functions()
-        shows_addresses = makes_functions or not self.names.isdisjoint(_MAKERS)
+        shows_addresses = makes_functions or not self.names.isdisjoint(_MAKERS) or "hashlib" in self.tops
         if self.makes_sets:
             return not (shows_addresses or self._is_large) and self.names.isdisjoint(_NUMBERS)
         return not self._shows() or not (shows_addresses or _ATTRIBUTE.search(self._source))

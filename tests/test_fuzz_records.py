@@ -18,7 +18,7 @@ from codea1_env.sandbox.zygotes import REGION_BYTES, CandidateRecord, Zygote
 HEADER, RECORD = struct.Struct("<IIQ"), struct.Struct("<IBQ")
 LIMITS = Limits(time_limit_s=1, budget_s=10, strikes=3, value_bytes=64)
 NS = st.one_of(st.integers(0, 2 * 10**9), st.sampled_from([0, 10**9, 10**10, 2**63, 2**64 - 1]))
-KINDS = st.one_of(st.sampled_from(b"LXVEMFSAP"), st.integers(0, 255))
+KINDS = st.one_of(st.sampled_from(b"LXVEMFSA"), st.integers(0, 255))
 
 
 class Written(NamedTuple):
@@ -97,7 +97,7 @@ def test_what_was_read_stays_whatever_is_written_over_it(region: bytes, over: by
         assert zygote.records(99)[: len(before)] == before
 
 
-FOUND = st.lists(st.builds(CandidateRecord, st.sampled_from("LXVEMFSAP"), st.binary(max_size=80), NS), max_size=8)
+FOUND = st.lists(st.builds(CandidateRecord, st.sampled_from("LXVEMFSA"), st.binary(max_size=80), NS), max_size=8)
 HONEST_BEGINNING = st.just([CandidateRecord("L", b"", 0)])
 ENDED = st.tuples(
     st.one_of(FOUND, st.builds(list.__add__, HONEST_BEGINNING, FOUND)),
@@ -114,15 +114,15 @@ def test_a_job_ends_whatever_its_processes_write_and_no_value_is_but_a_value_rec
     job = CallsJob("", "f", (b"[[],[]]",) * calls, LIMITS)
     task = Task(job, job.calls)
     spelled = {record.payload for records, *_ in processes for record in records if record.kind == "V"}
-    # Calls are asked together, perhaps with floats apart, then once more, and each alone: no process is for nothing.
+    # Calls are asked together, then once more, and each alone: no process is for nothing.
     for turn in range(3 * calls + 3):
         if task.done:
             break
         records, cpu_ns, kind = processes[turn % len(processes)]
         payload(task)
-        before, looked = list(task.outcomes), (task.is_alone, task.floats_apart, task.is_again)
+        before, looked = list(task.outcomes), (task.is_alone, task.is_again)
         absorb(task, list(records), cpu_ns, Outcome(kind))
-        became = (task.is_alone, task.floats_apart, task.is_again)
+        became = (task.is_alone, task.is_again)
         kept = len(before) if looked == became else 0 if task.is_alone and not looked[0] else len(before)
         assert task.outcomes[:kept] == before[:kept]
         assert len(task.outcomes) > len(before) or task.done or looked != became, "it would go on for ever"

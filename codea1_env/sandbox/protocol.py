@@ -78,8 +78,7 @@ class CallsJob:
     """Of `worlds.PACKAGES`, what must be installed for the program."""
     is_shared: bool = False
     """Whether one process does all calls, whatever the program keeps: where it is trusted to keep nothing. Else they
-    share one where it was seen to keep nothing (`sandbox/tasks.py`), and have one each where not. A call with floats
-    has a process of its own where it has sets or the program makes any, because the hash of a NaN is its address."""
+    share one where it was seen to keep nothing (`sandbox/tasks.py`), and have one each where not."""
     epilogue: str = ""
     """Runs behind the source, in its names. Nobody's text but ours: it does not count as what the program names."""
     is_checker: bool = False

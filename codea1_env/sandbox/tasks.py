@@ -35,6 +35,7 @@ SCRIPT_PACKAGES = ("numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn
 """What programs beside test scripts import most: once in a zygote, where one of them is named."""
 _HEAVY = re.compile(rf"\b(?:{'|'.join(SCRIPT_PACKAGES)})\b")
 _FLOATS = re.compile(rb'[0-9]\.[0-9]|[0-9]e[+-]?[0-9]|\{"[fc]":')
+_NAN = re.compile(rb"(?<![a-z])nan|nan(?![a-z])")
 _QUESTION = b'{"e":['
 _ADDRESS = re.compile(rb" (?:at|@) 0x")
 _SETS = re.compile(rb'\{"(?:[sz]":|e":"(?:[^"\\]|\\.)*(?:set\b|\{))')
@@ -87,8 +88,6 @@ class Task:
     denied: dict[str, None] = field(default_factory=dict)
     """What its processes say that they were denied."""
 
-    floats_apart: bool = False
-    """Whether the program makes sets, so that calls with floats have a process each."""
     is_alone: bool = False
     """Whether each item has a process of its own."""
     company: _SharedProcess | None = None
@@ -130,9 +129,8 @@ def payload(task: Task) -> tuple[bytes, bytes]:
     first = len(task.outcomes)
     left = task.items[first : first + 1] if wants_a_process_each(task) else task.items[first:]
     size, last, was_apart = 0, first, False
-    may_part = len(left) > 1 and (task.floats_apart or any(_QUESTION in item or _SETS.search(item) for item in left))
     for item in left:
-        is_apart = may_part and _is_apart(task, item)
+        is_apart = _QUESTION in item  # what one question returns, another one may change
         if last > first and (was_apart or is_apart or size + len(item) >= JOB_BYTES):
             break
         size, last, was_apart = size + len(item), last + 1, is_apart
@@ -145,19 +143,16 @@ def _handed_over(task: Task, items: Sequence[bytes], looks: bool, elsewhere: int
     task.handed_over = len(items)
     task.head = task.head or _head(task.job)
     body = b"".join(items)
-    floats = len(items) > 1 and not task.floats_apart and _FLOATS.search(body) is not None
-    given = {"sets": _SETS.search(body) is not None, "code": _CODE.search(body) is not None}
-    told = {"looks": looks, "elsewhere": elsewhere, "floats": floats, **given, "sizes": [*map(len, items)]}
-    return marshal.dumps(task.head | told), body
+    given = {"sets": _SETS, "code": _CODE, "floats": _FLOATS}
+    found = {what: pattern.search(body) is not None for what, pattern in given.items()}
+    told = {"nans": _may_have_nans(body), "looks": looks, "elsewhere": elsewhere, "sizes": [*map(len, items)]}
+    return marshal.dumps(task.head | found | told), body
 
 
-def _is_apart(task: Task, call: bytes) -> bool:
-    """Whether no other item is to be in its process: the hash of a NaN is its address, and what one question returns,
-    another one may change."""
-    if _QUESTION in call:
-        return True
-    has_floats = _FLOATS.search(call) is not None
-    return has_floats and (task.floats_apart or _SETS.search(call) is not None)
+def _may_have_nans(body: bytes) -> bool:
+    """Also a text that a program may read as one."""
+    letters = body.lower()
+    return b'{"f":' in body or (b"nan" in letters and _NAN.search(letters) is not None)
 
 
 def _digest(text: bytes) -> int:
@@ -208,9 +203,7 @@ def absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Out
     task.denied |= dict.fromkeys(known[: max(0, MOST_NOTES - len(task.denied))])
     records = [record for record in records if record.kind != "D"]
     kinds, company = {record.kind for record in records}, task.company
-    if "P" in kinds and not task.floats_apart:
-        task.floats_apart = True
-    elif company is not None and ("A" in kinds or (company.again and not _are_same(task, company, records))):
+    if company is not None and ("A" in kinds or (company.again and not _are_same(task, company, records))):
         _part(task, company)
     elif company is not None and company.again:
         task.company = None

@@ -72,7 +72,7 @@ class CandidateRecord(NamedTuple):
 
     kind: str
     """L loaded, X failed to load, V value, E error, M out of memory, F region full, D denied something; of calls looked
-    at, A each must be alone, P those with floats must be."""
+    at, A each must be alone."""
     payload: bytes
     cpu_ns: int
 

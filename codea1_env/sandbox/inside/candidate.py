@@ -45,7 +45,7 @@ _MOST_EVALUATED = 200
 
 HEADER = struct.Struct("<IIQ")  # bytes of records, records, CPU nanoseconds when the running item began
 RECORD = struct.Struct("<IBQ")  # bytes of the payload, kind, CPU nanoseconds that the item took
-LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL, DENIED, ALONE, APART = b"LXVEMFDAP"
+LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL, DENIED, ALONE = b"LXVEMFDA"
 
 PURE_BUILTINS = {name: getattr(builtins, name) for name in scope.STATED | scope.SINGLE}
 CODE_BUILTINS = {
@@ -59,6 +59,9 @@ _forget_patterns = re.purge  # what `re` remembers of them, a later call could t
 _patterns: "dict[object, object]" = vars(re)["_cache"]
 read = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a program's hook could refuse
 read.restype, read.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
+_forget_signs, _signs = ctypes.pythonapi.feclearexcept, ctypes.pythonapi.fetestexcept
+_ANY_SIGN = {"x86_64": 0b1101, "aarch64": 0b111}.get(os.uname().machine, -1)
+"""Of the processor, that a number was infinite or none: the hash of a NaN is its address."""
 _escaped = denials.escaped
 _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HEADER.pack_into
 _exit = os._exit
@@ -82,7 +85,7 @@ class Results:
             self._append(kind, payload, end, now - self._began)
             self._began = now
             _pack_header(self._region, 0, end - HEADER.size, self._count, now)
-        if kind in (FULL, ALONE, APART):
+        if kind in (FULL, ALONE):
             _exit(0)
 
     def note(self, what: str) -> None:
@@ -216,8 +219,8 @@ def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, di
         seen = _looked_at(job, code, results) if len(job["sizes"]) > 1 else None
         if seen and job.get("looks") and seen.alone_because():
             results.write(ALONE)
-        if seen and job.get("floats") and seen.makes_sets:
-            results.write(APART)
+        if seen and job["looks"] and seen.makes_sets and (job["nans"] or (job["floats"] and "numpy" in sys.modules)):
+            results.write(ALONE)  # the hash of a NaN is its address, and numpy makes one without a sign
         if seen and job.get("looks") and seen.evaluates:
             _look_at_evaluated(seen, results)
         namespace = _executed(code)
@@ -259,6 +262,7 @@ def _look_at_evaluated(seen: looks.Looks, results: Results) -> None:
 def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
     """The calls one after another. With `looks`, ends before an answer is written where the program does not keep what
     it kept when it was loaded. With `elsewhere`, memory is at other addresses, and there is more stack."""
+    _forget_signs(_ANY_SIGN)
     elsewhere, count = job["elsewhere"], len(job["sizes"])
     moved = _moved(elsewhere) if elsewhere else iter(())
     next(moved, None)
@@ -277,6 +281,7 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     kept = state.noted(namespace, seen) if seen and job["looks"] and not has_first else None
     if seen and job["looks"] and kept is None:
         results.write(ALONE)
+    makes_sets = seen is not None and seen.makes_sets
     if seen:  # what is there now is no garbage: no call is to pay for looking at it
         _collect()
         _freeze()
@@ -297,7 +302,7 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     def leave() -> None:
         if seen:
             _collect_garbage()
-        if kept and not kept.is_as_loaded():
+        if kept and (not kept.is_as_loaded() or (makes_sets and _signs(_ANY_SIGN))):
             results.write(ALONE)
 
     if elsewhere:

@@ -82,8 +82,6 @@ _BOUND = _STORES | _GLOBALS | {_IMPORT}
 _NAMED = frozenset(opcode.hasname)
 _SHIFTS = {opcode.opmap["LOAD_GLOBAL"]: 1} | ({} if sys.version_info < (3, 12) else {opcode.opmap["LOAD_ATTR"]: 1})
 """Bits of an operation's argument that come before its name."""
-_LARGE = 1e100
-"""From here on products may be infinite, and their differences no numbers."""
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
 _IN_FUNCTION, _GENERATOR, _SUSPENDED = 1, 0x20, 0x2A0
 """Of the flags of code: that it is no body of a module or a class; that calling it makes a generator; or what else may
@@ -98,8 +96,8 @@ _TEXT = re.compile(
 """A text without its prefix, or a comment: each begins by a letter of its own, which is looked for fast. One that does
 not close ends with its line or the program, so that every attempt matches and each letter is read once."""
 _NAN = re.compile(r"(?<![a-z])nan|nan(?![a-z])")
-_NUMBERS = frozenset("float complex inf infj Decimal Fraction statistics cmath".split())
-"""What may make a number that is none, from infinite ones."""
+_NUMBERS = frozenset("Decimal cmath frombytes".split())
+"""What may make a number that is none, and the processor has no sign of it."""
 _RAISED = re.compile(r"\b(?:raise|except)\b(?:([^\n:]* as )|[^\n]*)")
 """What is only raised or caught; its group where that has a name. A match ends with its line or behind an ` as `, so
 that each letter is read twice at most."""
@@ -223,7 +221,7 @@ class Looks:
         """Whether it has a generator that may be let go of where exceptions are handled."""
         self._classes: set[str] = set()
         self._nested: set[str] = set()
-        self._is_large = self._yields = False
+        self._yields = False
         self._texts: list[str] = []
         waiting = [(code, 0)]
         while waiting:
@@ -300,8 +298,6 @@ class Looks:
                 self.names.update(_FIELD.findall(constant))
             elif type(constant) is bytes:
                 self._texts.append(constant.decode("latin-1"))
-            elif type(constant) in (float, complex):
-                self._is_large |= not abs(constant) < _LARGE  # type: ignore[arg-type]
             elif type(constant) is tuple:  # also the attributes that a class pattern reads
                 self._constants(constant)
 
@@ -392,7 +388,7 @@ class Looks:
         makes_functions = bool(self._classes & self._in_functions) or self._yields or self._has_functions()
         shows_addresses = makes_functions or not self.names.isdisjoint(_MAKERS) or "hashlib" in self.tops
         if self.makes_sets:
-            return not (shows_addresses or self._is_large) and self.names.isdisjoint(_NUMBERS)
+            return not shows_addresses and self.names.isdisjoint(_NUMBERS)
         return not self._shows() or not (shows_addresses or _ATTRIBUTE.search(self._source))
 
 

@@ -281,6 +281,8 @@ def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.Seccomp
         "epilogue": "",
         "sets": False,
         "code": False,
+        "floats": False,
+        "nans": False,
         "entry_point": "f",
         "looks": True,
         "elsewhere": 0,

@@ -210,6 +210,8 @@ class Looks:
         self.names: set[str] = set()
         """All that it uses; not what it only imports."""
         self.imported: set[str] = set()
+        self._unlisted: dict[str, set[str]] = {}
+        """By a module that is imported and not on the list, the names that it gives outside of functions."""
         self._own: set[str] = set()
         self._operations: set[int] = set()
         self._in_functions: set[str] = set()
@@ -220,14 +222,19 @@ class Looks:
         self._suspends_in_handlers = False
         """Whether it has a generator that may be let go of where exceptions are handled."""
         self._classes: set[str] = set()
-        self._nested: set[str] = set()
+        self._functions: set[str] = set()
+        self._inner: set[str] = set()
+        """Functions and classes that functions make."""
         self._yields = False
         self._texts: list[str] = []
-        waiting = [(code, 0)]
+        waiting = [code]
         while waiting:
-            part, depth = waiting.pop()
-            self._read(part, depth)
-            waiting += [(inner, depth + 1) for inner in part.co_consts if type(inner) is types.CodeType]
+            part = waiting.pop()
+            self._read(part, is_body=part is code)
+            inner = [each for each in part.co_consts if type(each) is types.CodeType]
+            if part.co_flags & _IN_FUNCTION:
+                self._inner.update(each.co_name for each in inner)
+            waiting += inner
         if "*" in self._texts and "sys" in self.imported:
             self.names.add("sys")
         self.tops = {module.partition(".")[0] for module in self.imported}
@@ -245,7 +252,7 @@ class Looks:
         """Whether it may tell equal objects of `typing` from each other."""
         self.stores_in_aliases = not self._stored.isdisjoint(_OF_ALIASES)
 
-    def _read(self, part: types.CodeType, depth: int) -> None:
+    def _read(self, part: types.CodeType, is_body: bool) -> None:
         self._operations.update(part.co_code[::2])
         self._yields |= bool(part.co_flags & _GENERATOR) and part.co_name != "<genexpr>"
         self._suspends_in_handlers |= bool(part.co_flags & _SUSPENDED) and _CAUGHT in part.co_code[::2]
@@ -256,9 +263,9 @@ class Looks:
             )
         if part.co_flags & _IN_FUNCTION:
             self._in_functions.update(part.co_names)
-            if depth and part.co_name not in _COMPREHENSIONS:
-                self._nested.add(part.co_name)
-        elif depth:
+            if not is_body and part.co_name not in _COMPREHENSIONS:
+                self._functions.add(part.co_name)
+        elif not is_body:
             self._classes.add(part.co_name)
         self._own.update((part.co_name,), part.co_varnames, part.co_cellvars)
         in_function = part.co_flags & _IN_FUNCTION
@@ -269,6 +276,7 @@ class Looks:
 
     def _bindings(self, part: types.CodeType) -> None:
         wide, brought = 0, ""
+        unlisted: set[str] | None = None
         for operation, argument in zip(part.co_code[::2], part.co_code[1::2], strict=True):
             argument |= wide
             wide = argument << 8 if operation == opcode.EXTENDED_ARG else 0
@@ -277,7 +285,14 @@ class Looks:
             name = part.co_names[argument >> _SHIFTS.get(operation, 0)]
             if operation == _IMPORT:
                 self.imported.add(name)
-            elif operation in _BINDINGS:
+                unlisted = self._unlisted.setdefault(name, set()) if name not in MODULES else None
+                if unlisted is not None and part.co_flags & _IN_FUNCTION:
+                    self.names.add(name.partition(".")[0])
+            elif operation not in (_IMPORT_FROM, _STORE):
+                unlisted = None
+            elif unlisted is not None:
+                unlisted.add(name)
+            if operation in _BINDINGS:
                 self._own.add(name)
                 if brought and brought != name:  # imported under another name
                     self.names.add(brought)
@@ -303,8 +318,10 @@ class Looks:
 
     def alone_because(self) -> str:
         """Why each call needs a process of its own, whatever it does; "" where it does not."""
-        for module in sorted(self.imported - MODULES):
-            return f"imports {module}"
+        for module, given in sorted(self._unlisted.items()):
+            is_named = not self.names.isdisjoint((*given, module.partition(".")[0]))
+            if is_named or not given or "*" in self._texts:
+                return f"imports {module}"
         used = self.names.union(*(_IN_TEXT.findall(text) for text in self._texts if "_" in text))
         if "sys" in self.imported and "modules" not in used and _OF_SYS.isdisjoint(used):
             used.discard("sys")
@@ -349,7 +366,7 @@ class Looks:
         return (
             inner.names <= self.names | _BUILTINS
             and not inner.alone_because()
-            and not (inner.makes_sets or inner.tells_apart or inner.stores or inner._yields or inner._nested)
+            and not (inner.makes_sets or inner.tells_apart or inner.stores or inner._yields or inner._functions)
         )
 
     def _shows(self) -> bool:
@@ -374,8 +391,9 @@ class Looks:
 
     def _has_functions(self) -> bool:
         """Whether functions that a call makes are values."""
-        made = self._nested | self._classes
-        if made and not made.isdisjoint(_VALUE.findall(self._source)):
+        made = self._functions | self._classes
+        named = made & (self.names | self._inner)  # all others are variables of functions that have their names
+        if named and not named.isdisjoint(_VALUE.findall(self._source)):
             return True
         return "<lambda>" in made and len(_LAMBDA.findall(self._source)) > len(_CALLED_LAMBDA.findall(self._source))
 

@@ -209,9 +209,10 @@ class Looks:
         self._source = _TEXT.sub(_without_text, source)
         self.names: set[str] = set()
         """All that it uses; not what it only imports."""
-        self.imported: set[str] = set()
-        self._unlisted: dict[str, set[str]] = {}
-        """By a module that is imported and not on the list, the names that it gives outside of functions."""
+        self._brought: dict[str, set[str]] = {}
+        """By a module, the names that its imports bind outside of functions, and their names in it."""
+        self._aliases: set[tuple[str, str]] = set()
+        """Names under which something was imported, and its own."""
         self._own: set[str] = set()
         self._operations: set[int] = set()
         self._in_functions: set[str] = set()
@@ -235,8 +236,16 @@ class Looks:
             if part.co_flags & _IN_FUNCTION:
                 self._inner.update(each.co_name for each in inner)
             waiting += inner
-        if "*" in self._texts and "sys" in self.imported:
+        self.names.update(name for alias, name in self._aliases if alias in self.names)
+        has_star = "*" in self._texts
+        if has_star and "sys" in self._brought:
             self.names.add("sys")
+        self.imported = {
+            module
+            for module, names in self._brought.items()
+            if has_star or not names or not self.names.isdisjoint((*names, module.partition(".")[0]))
+        }
+        """Modules that it imports, but for those that it does not use."""
         self.tops = {module.partition(".")[0] for module in self.imported}
         self.makes_sets = has_sets or not (_SETS.isdisjoint(self._operations) and _SET_NAMES.isdisjoint(self.names))
         self.catches = _CAUGHT in self._operations and not self._catches_narrowly()
@@ -272,11 +281,11 @@ class Looks:
         if in_function:
             self.names.update(part.co_names)
         if not (in_function and _BOUND.isdisjoint(part.co_code[::2]) and _NO_ATTRIBUTES.isdisjoint(part.co_names)):
-            self._bindings(part)
+            self._bindings(part, bool(in_function))
 
-    def _bindings(self, part: types.CodeType) -> None:
+    def _bindings(self, part: types.CodeType, in_function: bool) -> None:
         wide, brought = 0, ""
-        unlisted: set[str] | None = None
+        bound: set[str] | None = None
         for operation, argument in zip(part.co_code[::2], part.co_code[1::2], strict=True):
             argument |= wide
             wide = argument << 8 if operation == opcode.EXTENDED_ARG else 0
@@ -284,18 +293,17 @@ class Looks:
                 continue
             name = part.co_names[argument >> _SHIFTS.get(operation, 0)]
             if operation == _IMPORT:
-                self.imported.add(name)
-                unlisted = self._unlisted.setdefault(name, set()) if name not in MODULES else None
-                if unlisted is not None and part.co_flags & _IN_FUNCTION:
+                bound = self._brought.setdefault(name, set())
+                if in_function:  # where it is a variable, that it is used is not seen
                     self.names.add(name.partition(".")[0])
             elif operation not in (_IMPORT_FROM, _STORE):
-                unlisted = None
-            elif unlisted is not None:
-                unlisted.add(name)
+                bound = None
+            elif bound is not None:
+                bound.add(name)
             if operation in _BINDINGS:
                 self._own.add(name)
-                if brought and brought != name:  # imported under another name
-                    self.names.add(brought)
+                if brought and brought != name:
+                    self._aliases.add((name, brought))
                 if operation in _STORES and part.co_name != "<module>":
                     self._stored.add(name)
             if operation not in _ATTRIBUTES and operation != _STORE:
@@ -318,10 +326,8 @@ class Looks:
 
     def alone_because(self) -> str:
         """Why each call needs a process of its own, whatever it does; "" where it does not."""
-        for module, given in sorted(self._unlisted.items()):
-            is_named = not self.names.isdisjoint((*given, module.partition(".")[0]))
-            if is_named or not given or "*" in self._texts:
-                return f"imports {module}"
+        for module in sorted(self.imported - MODULES):
+            return f"imports {module}"
         used = self.names.union(*(_IN_TEXT.findall(text) for text in self._texts if "_" in text))
         if "sys" in self.imported and "modules" not in used and _OF_SYS.isdisjoint(used):
             used.discard("sys")

@@ -6,6 +6,7 @@ Names only: what a program does with them is none of this module's business.
 """
 
 import builtins
+import gc
 import itertools
 import opcode
 import re
@@ -173,17 +174,21 @@ _methods: "frozenset[str]" = frozenset()
 _addressed: "frozenset[str]" = frozenset()
 """Names of types whose objects have their address for a hash, but for exceptions and what is only iterated over."""
 _of_typing: "frozenset[str]" = frozenset()
+_anywhere: "frozenset[str]" = frozenset()
+"""Names of attributes that something in this process has. Nothing comes of any other name but an exception."""
 
 
 def learn() -> None:
     """In the zygote: which names the loaded modules and the builtin types have, and which of them are hidden."""
-    global _hidden, _pure, _methods, _addressed, _of_typing
+    global _hidden, _pure, _methods, _addressed, _of_typing, _anywhere
     modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
     names = {name for module in modules for name in vars(module)}
     builtins_names = {name for module in modules for name, value in vars(module).items() if value is builtins}
     _hidden = frozenset(name for name in names if name.startswith("_")) - _OWN - {"_"} | builtins_names
     kinds = [value for module in [*modules, builtins] for value in vars(module).values() if isinstance(value, type)]
-    held = {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins)} | MODULES
+    held = (
+        {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins), "hexdigest"} | MODULES
+    )  # of a hash
     _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
     _methods = frozenset(name for kind in kinds for name, value in vars(kind).items() if callable(value))
     of_typing = [*vars(sys.modules["typing"]).values()]
@@ -192,6 +197,26 @@ def learn() -> None:
         "super",
     }
     _of_typing = frozenset(vars(sys.modules["typing"]))
+    _anywhere = frozenset(_names_of_modules() | _names_of_kinds() | _names_in_code())
+
+
+def _names_of_modules() -> "set[str]":
+    return {name for module in [*sys.modules.values()] for name in vars(module)}
+
+
+def _names_of_kinds() -> "set[str]":
+    waiting, kinds = [object], {object}
+    while waiting:
+        inner = {*type.__subclasses__(waiting.pop())} - kinds
+        kinds |= inner
+        waiting += inner
+    return {name for kind in kinds for name in vars(kind)}
+
+
+def _names_in_code() -> "set[str]":
+    """Among them those of the attributes that objects have of their own."""
+    functions = [each for each in gc.get_objects() if type(each) is types.FunctionType]
+    return {name for function in functions for name in function.__code__.co_names}
 
 
 def _has_address(kind: type) -> bool:
@@ -369,9 +394,13 @@ class Looks:
         """Whether a text that the program evaluates does nothing that its own text does not show: it has names that the
         program has, or of plain builtins, and makes nothing but data."""
         inner = Looks("", code)
+        made = self._functions | self._classes | _MAKERS | _OPAQUE | _addressed | {"type"}
         return (
             inner.names <= self.names | _BUILTINS
+            and inner.names.isdisjoint(made)
+            and inner._operations.isdisjoint(_ATTRIBUTES)
             and not inner.alone_because()
+            and not (self.makes_sets and inner._names_a_nan())
             and not (inner.makes_sets or inner.tells_apart or inner.stores or inner._yields or inner._functions)
         )
 
@@ -391,9 +420,12 @@ class Looks:
             or not self._in_functions.isdisjoint(_addressed)
             or _NAMED_KIND.search(self._source) is not None
             or any(item[1] is None or item[1] in _methods - self._stored for item in _ITEM.finditer(self._source))
-            or any(_NAN.search(text.lower()) for text in [*self._texts, *self.names])
+            or self._names_a_nan()
             or _keeps_errors(self._source)
         )
+
+    def _names_a_nan(self) -> bool:
+        return any(_NAN.search(text.lower()) for text in [*self._texts, *self.names])
 
     def _has_functions(self) -> bool:
         """Whether functions that a call makes are values."""
@@ -405,7 +437,7 @@ class Looks:
 
     def is_plain(self) -> bool:
         """Whether nothing that the program does can reach, or show, more than its arguments and what it keeps."""
-        if self.catches or self.evaluates or not self.names - self._own <= _pure:
+        if self.catches or not (self.names - self._own - _pure).isdisjoint(_anywhere):
             return False
         if not (self.names.isdisjoint(_OPAQUE) and self.tops.isdisjoint(_OPAQUE_MODULES)):
             return False

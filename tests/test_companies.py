@@ -122,7 +122,7 @@ print(json.dumps([differ(source) for source in sources]))
 """
 
 
-_KEEPS_BEFORE = {"interned_name_of_a_path": (3, 13)}
+_KEEPS_BEFORE = {"interned_name_of_a_path": (3, 13), "attribute_of_what_paths_share": (3, 13)}
 """Programs that keep nothing from a version of Python on."""
 
 

@@ -162,7 +162,7 @@ _COLLECTION_ABCS = frozenset("send throw close".split())
 _INTERNING = frozenset("PurePath PurePosixPath PureWindowsPath namedtuple setattr".split() if _IMMORTAL else ())
 """What interns the texts that it is given."""
 _ITEM = re.compile(
-    rf"[{{\[,]\s*+(?:\([^()]*\sfor\s|(?:\w+\.)?(?:match|fullmatch|search|{'|'.join(sorted(_MAKERS))})\s*\("
+    rf"[{{\[,]\s*+(?:\([^()]*\sfor\s|(?:\w+\.)?(?:match|fullmatch|search|cache|lru_cache|singledispatch|{'|'.join(sorted(_MAKERS))})\s*\("
     r"|[^,{}()\[\s]*\.(\w+)\s*(?:[,}\]:]|for\b))"
 )
 """An item of a display that is an iterator, or an attribute, which may be a method."""
@@ -174,13 +174,14 @@ _methods: "frozenset[str]" = frozenset()
 _addressed: "frozenset[str]" = frozenset()
 """Names of types whose objects have their address for a hash, but for exceptions and what is only iterated over."""
 _of_typing: "frozenset[str]" = frozenset()
+_loaded: "frozenset[str]" = frozenset()
 _anywhere: "frozenset[str]" = frozenset()
 """Names of attributes that something in this process has. Nothing comes of any other name but an exception."""
 
 
 def learn() -> None:
     """In the zygote: which names the loaded modules and the builtin types have, and which of them are hidden."""
-    global _hidden, _pure, _methods, _addressed, _of_typing, _anywhere
+    global _hidden, _pure, _methods, _addressed, _of_typing, _loaded, _anywhere
     modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
     names = {name for module in modules for name in vars(module)}
     builtins_names = {name for module in modules for name, value in vars(module).items() if value is builtins}
@@ -197,6 +198,7 @@ def learn() -> None:
         "super",
     }
     _of_typing = frozenset(vars(sys.modules["typing"]))
+    _loaded = frozenset(sys.modules)
     _anywhere = frozenset(_names_of_modules() | _names_of_kinds() | _names_in_code())
 
 
@@ -437,7 +439,8 @@ class Looks:
 
     def is_plain(self) -> bool:
         """Whether nothing that the program does can reach, or show, more than its arguments and what it keeps."""
-        if self.catches or not (self.names - self._own - _pure).isdisjoint(_anywhere):
+        impure = self.names - self._own - _pure
+        if self.catches or not impure.isdisjoint(_anywhere) or (impure and not self.imported <= _loaded):
             return False
         if not (self.names.isdisjoint(_OPAQUE) and self.tops.isdisjoint(_OPAQUE_MODULES)):
             return False

@@ -7,6 +7,7 @@ asserts or by pytest runs in a fork of this process, a script in an interpreter 
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import json
 import math
@@ -24,6 +25,8 @@ import pytest
 
 os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
 TIME_LIMIT_S = 60
+_ALONE = ["-q", "-c", os.devnull, "-p", "no:cacheprovider", "--rootdir", ".", "--confcutdir", "."]
+"""Options of pytest, which collects every directory above the suite unless it is cut there: all that lies in /tmp."""
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -90,7 +93,7 @@ def _tested(job: dict) -> str:
         head = "" if "solution" in tests else "from solution import *\n"
         Path("test_suite.py").write_text(head + tests)
         sys.path.insert(0, os.getcwd())
-        code = pytest.main(["-q", "-c", os.devnull, "-p", "no:cacheprovider", "--rootdir", ".", "test_suite.py"])
+        code = pytest.main([*_ALONE, "test_suite.py"])
         return "pass" if code == 0 else f"fail: pytest ends with {code}"
     module = types.ModuleType("solution")
     sys.modules["solution"] = module
@@ -183,7 +186,9 @@ def _of_nodes(owner, method, space, nodes):
 
 if __name__ == "__main__":
     jobs = json.load(sys.stdin)
-    for package in sorted({name for job in jobs for name in job["packages"]}):  # once, and not in every fork
+    # Once, and not in every fork; nor does a fork look for garbage among all that.
+    for package in sorted({name for job in jobs for name in job["packages"]}):
         importlib.import_module(package)
+    gc.freeze()
     results = [outcome(job) for job in jobs]
     sys.stdout.write(json.dumps(results))

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,6 +28,7 @@ from codea1_env.sandbox.protocol import Limits
 from codea1_env.sandbox.scratch import Scratch
 from codea1_env.sandbox.tasks import zygote_kind
 from codea1_env.sandbox.worlds import PACKAGES, World, installed, with_calls, world_of
+from codea1_env.sandbox.zygotes import Zygote, ZygoteKind
 from codea1_env.training.round.metrics import round_metrics
 
 MODES = {"all_layers": (), "no_namespaces": ("namespaces",), "no_landlock": ("landlock",)}
@@ -467,6 +468,25 @@ def test_a_worker_keeps_few_zygotes(monkeypatch: pytest.MonkeyPatch) -> None:
             (zygotes,) = sandbox._workers
             assert len(zygotes) <= 2
             assert next(reversed(zygotes)).packages == (("numpy",) if "numpy" in source else ())
+
+
+def test_a_batch_of_more_zygotes_than_are_kept_starts_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from codea1_env.sandbox import local
+
+    started: list[ZygoteKind] = []
+
+    def start(kind: ZygoteKind, without: Collection[str]) -> Zygote:
+        started.append(kind)
+        return Zygote(kind, without)
+
+    monkeypatch.setattr(local, "MOST_ZYGOTES", 2)
+    monkeypatch.setattr(local, "Zygote", start)
+    heads = ["", "import threading\n", "import decimal\n"] * 2
+    sources = [f"{head}def f(x): return {number}" for number, head in enumerate(heads)]
+    with LocalSandbox() as sandbox:
+        results = sandbox.run([CallsJob(source, "f", (b"[[1],[]]",), world=world_of(source)) for source in sources])
+    assert [result.outcomes[0].value for result in results] == [b"%d" % number for number in range(6)]
+    assert len(started) == len(set(started)) == 3
 
 
 @pytest.mark.parametrize("heads", [("numpy", "numpy, json", "decimal, numpy, threading"), ("pandas", "numpy, pandas")])

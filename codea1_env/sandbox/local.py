@@ -110,7 +110,7 @@ class LocalSandbox(Owned):
             self.require_usable()
             tasks = [Task(job, job.items) for job in jobs]
             try:
-                self._run([task for task in reversed(tasks) if not refused(task)])
+                self._run(_by_zygote([task for task in tasks if not refused(task)])[::-1])
             except BaseException as error:
                 self._stop_all()  # a candidate may still be running: no zygote is in a known state
                 if isinstance(error, OSError):  # too many open files, no room for a memory file
@@ -264,6 +264,15 @@ class LocalSandbox(Owned):
             self._is_closed = True
             if os.getpid() == self._owner:
                 self._stop_all()
+
+
+def _by_zygote(tasks: list[Task]) -> list[Task]:
+    """As they come; but where a worker cannot keep the zygotes of all, those of one side by side: else each would be
+    started again and again. Their texts alone decide."""
+    groups: dict[ZygoteKind, list[Task]] = {}
+    for task in tasks:
+        groups.setdefault(zygote_kind(task.job), []).append(task)
+    return tasks if len(groups) <= MOST_ZYGOTES else [task for group in groups.values() for task in group]
 
 
 def _discard(zygotes: _Zygotes, zygote: Zygote) -> None:

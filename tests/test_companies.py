@@ -52,22 +52,19 @@ def outcomes(sandbox: Sandbox, places: Sequence[int], sources: Sequence[str]) ->
 Alone = list[dict[int, Outcome]]
 
 
-def alone_of(sandbox: Sandbox, programs: Sequence[Program]) -> Alone:
-    """By program and place of the call."""
+def alone_of(sandbox: Sandbox, programs: Sequence[Program], seed: int, count: int) -> Alone:
+    """By program and place of the call, for the calls of these companies."""
     sources = [program.source for program in programs]
-    columns = [outcomes(sandbox, [place], sources) for place in range(len(CALLS))]
-    return [{place: columns[place][number][0] for place in range(len(CALLS))} for number in range(len(sources))]
-
-
-@pytest.fixture(scope="module")
-def alone(sandbox: Sandbox) -> Alone:
-    return alone_of(sandbox, PROGRAMS)
+    asked = sorted({place for places in companies(seed, count) for place in places})
+    columns = {place: outcomes(sandbox, [place], sources) for place in asked}
+    return [{place: column[number][0] for place, column in columns.items()} for number in range(len(sources))]
 
 
 def differing(
-    sandbox: Sandbox, alone: Alone, seed: int, count: int, programs: Sequence[Program] = PROGRAMS
+    one: Sandbox, sandbox: Sandbox, seed: int, count: int, programs: Sequence[Program] = PROGRAMS
 ) -> dict[str, str]:
-    """By name of the program, one company in which a call came to something else than alone."""
+    """By name of the program, one company on `sandbox` in which a call came to something else than alone on `one`."""
+    alone = alone_of(one, programs, seed, count)
     found = {}
     for places in companies(seed, count):
         order = random.Random(repr(places)).sample(range(len(programs)), len(programs))
@@ -83,6 +80,8 @@ def test_the_corpus_is_broad() -> None:
     assert len(KEEPING_PROGRAMS) >= 80
     assert len(ONLY_LOOKING_PROGRAMS) >= 20
     assert {program.kind for program in KEEPING_PROGRAMS} >= set(KINDS.split())
+    assert sum(map(len, companies(1, 50))) == 300
+    assert set(range(len(CALLS))) == {place for places in companies(1, 50) for place in places}
 
 
 _IN_ONE_PROCESS = """
@@ -144,19 +143,20 @@ def test_the_corpus_keeps_state_in_a_plain_interpreter() -> None:
 
 
 def test_no_call_comes_to_something_else_in_company(sandbox: Sandbox) -> None:
-    assert differing(sandbox, alone_of(sandbox, SAMPLE), seed=0, count=3, programs=SAMPLE) == {}
+    assert differing(sandbox, sandbox, seed=0, count=3, programs=SAMPLE) == {}
 
 
 @pytest.mark.slow
-def test_no_call_comes_to_something_else_in_fifty_companies(alone: Alone) -> None:
+@pytest.mark.longest
+def test_no_call_comes_to_something_else_in_fifty_companies(sandbox: Sandbox) -> None:
     with LocalSandbox(2) as two:
-        assert differing(two, alone, seed=1, count=50) == {}
+        assert differing(sandbox, two, seed=1, count=50) == {}
 
 
 @pytest.mark.slow
 def test_nor_without_namespaces() -> None:
     with LocalSandbox(without=("namespaces",)) as made:  # where memory is elsewhere, so addresses are others
-        assert differing(made, alone_of(made, PROGRAMS), seed=2, count=4) == {}
+        assert differing(made, made, seed=2, count=4) == {}
 
 
 METHOD = Problem("method", "Return anything.", "Solution().solve", kind="method", time_limit_s=2.0, memory_mb=512)

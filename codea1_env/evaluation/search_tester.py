@@ -14,30 +14,25 @@ from __future__ import annotations
 import dataclasses
 import json
 import random
-from collections.abc import Sequence
 
 from codea1_env.checks import require_whole
 from codea1_env.errors import UnusableReference
 from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix
 from codea1_env.judging.judge import Judge
-from codea1_env.players.player import (
-    DEFAULT_SAMPLING,
-    Request,
-    Response,
-    Sampling,
-    TesterRequest,
-    generator_for,
-    require_requests,
-)
+from codea1_env.players.player import Request, TesterRequest
+from codea1_env.players.scripted import Scripted
 from codea1_env.reading.literals import tree_source
 from codea1_env.sandbox.protocol import Sandbox
 
 
-class SearchTester:
-    """Searches by mutants of the program under attack. Needs a sandbox to run them."""
+class SearchTester(Scripted):
+    """Searches by mutants of the program under attack. Needs a sandbox to run them.
+
+    Each answer is over a pool of its own. A program that does not load has an empty suite. Raises SandboxError.
+    """
 
     name = "search-tester"
-    version = "1"
+    _seat = TesterRequest
 
     def __init__(self, sandbox: Sandbox, tests: int = 8) -> None:
         """`tests`: asserts in a suite, at least 1, where the problem does not say."""
@@ -45,19 +40,7 @@ class SearchTester:
         self._judge = Judge(sandbox, execution_cache_mb=0)
         self._tests = tests
 
-    def respond(
-        self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
-    ) -> list[list[Response]]:
-        """`n` responses to each request, each over a pool of its own; `sampling` has no meaning here. A program that
-        does not load has an empty suite. Raises SandboxError."""
-        require_requests(requests, TesterRequest, n)
-        return [
-            [Response(self._write(request, generator_for(seed, request, k)), False, self.name, self.version)
-             for k in range(n)]
-            for request in requests
-        ]  # fmt: skip
-
-    def _write(self, request: Request, generator: random.Random) -> str:
+    def _answer(self, request: Request, generator: random.Random) -> str:
         shown = dataclasses.replace(
             request.problem, reference_solution=request.program, hidden_tests=(), mutants=(), time_limit=None
         )

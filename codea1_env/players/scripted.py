@@ -31,7 +31,7 @@ from codea1_env.reading.programs.mutants import drawn_mutant
 from codea1_env.reading.test_case import TestCase
 
 
-class _Scripted:
+class Scripted:
     """What scripted players share: one text per request and sample, with its own source of randomness."""
 
     name: str
@@ -49,17 +49,20 @@ class _Scripted:
         require_requests(requests, self._seat, n)
         return [
             [
-                Response(self._write(request.problem, generator_for(seed, request, k)), False, self.name, self.version)
+                Response(self._answer(request, generator_for(seed, request, k)), False, self.name, self.version)
                 for k in range(n)
             ]
             for request in requests
         ]
 
+    def _answer(self, request: Request, generator: random.Random) -> str:
+        return self._write(request.problem, generator)
+
     def _write(self, problem: Problem, generator: random.Random) -> str:
         raise NotImplementedError
 
 
-class OracleCoder(_Scripted):
+class OracleCoder(Scripted):
     """Answers with the reference solution, which a real player must not know. With the checker `any-of` that is no
     answer: it returns the list of all answers."""
 
@@ -74,7 +77,7 @@ class OracleCoder(_Scripted):
         return _fenced(_reference(problem))
 
 
-class MutantCoder(_Scripted):
+class MutantCoder(Scripted):
     """Answers with one of the problem's mutants or, if there are none, with the reference and one bug put into it.
 
     A problem's own mutants are wrong; a bug put in by `reading/programs/mutants.py` may change no value. If nothing in
@@ -102,7 +105,7 @@ class MutantCoder(_Scripted):
         return _fenced(mutant.source)
 
 
-class GoldenTester(_Scripted):
+class GoldenTester(Scripted):
     """Answers with the problem's golden tests."""
 
     name = "golden-tester"
@@ -112,7 +115,7 @@ class GoldenTester(_Scripted):
         return _suite(problem.golden_tests)
 
 
-class _ChangedGoldenTests(_Scripted):
+class _ChangedGoldenTests(Scripted):
     """Golden tests whose calls are changed, and whose stated values are left."""
 
     _seat = TesterRequest

@@ -29,7 +29,6 @@ from codea1_env.sandbox import open_sandbox
 
 _log = logging.getLogger(__name__)
 
-
 _Check = Callable[[Iterable[Problem]], Iterator[Usability]]
 _WORKERS = 2
 _SHOWN = 5
@@ -72,10 +71,7 @@ def load_problem_sets(preset: Preset, seed: int, *, golden_tests: bool = False) 
         train = draw("train", chosen.train, seed, chosen.golden_edge)
         if chosen.hidden_as_golden:
             train = tuple(dataclasses.replace(problem, golden_tests=problem.hidden_tests) for problem in train)
-        return ProblemSets(
-            train,
-            draw("held_out", chosen.held_out, chosen.held_out_seed),
-        )
+        return ProblemSets(train, draw("held_out", chosen.held_out, chosen.held_out_seed))
     needs_golden = golden_tests or preset.reward.runs_golden
     need = "golden tests" if needs_golden else _ORACLE_NEEDS.get(preset.reward.oracle, "a question")
     oracle: OracleMode = "golden" if golden_tests else preset.reward.oracle

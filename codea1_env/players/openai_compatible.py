@@ -181,7 +181,8 @@ class OpenAIPlayer:
                 **({"stop": [CLOSED]} if begin.is_in_fence else {}),
                 **self._extra_fields,
             }
-            tokens = _estimate(messages) + count * sampling.max_tokens
+            prompt_tokens = len(json.dumps(messages, ensure_ascii=False)) // 3  # rather too many
+            tokens = prompt_tokens + count * sampling.max_tokens
             found = self._complete(call, body, tokens)[:count]
             self._silence.note(found)
             answers += [self._response(each, begin) for each in found]
@@ -284,11 +285,6 @@ def _is_private(url: str) -> bool:
         return parts.scheme == "https" or ipaddress.ip_address(parts.hostname or "").is_loopback
     except ValueError:
         return parts.hostname == "localhost"
-
-
-def _estimate(messages: object) -> int:
-    """Tokens of a prompt, rather too many: three characters each."""
-    return len(json.dumps(messages, ensure_ascii=False)) // 3
 
 
 def _asked_wait_s(headers: Mapping[str, str]) -> float | None:

@@ -29,7 +29,7 @@ def with_groups(score: Score, again: Score, attempt: int) -> Score:
     """
     replaced, batches = 0, list[list[Row]]()
     for old, new in zip(score.batches, again.batches, strict=True):
-        found = [group for group in _groups(new) if _teaches(group)]
+        found = [group for group in _groups(new) if _spread(group) > _EQUAL]
         batch = list[Row]()
         for group in _groups(old):
             other = next((each for each in found if _fits(each, group)), None) if _is_silent(group) else None
@@ -62,10 +62,6 @@ def _spread(group: Sequence[Row]) -> float:
 
 def _is_silent(group: Sequence[Row]) -> bool:
     return any(row.learns and row.reward is not None for row in group) and _spread(group) <= _EQUAL
-
-
-def _teaches(group: Sequence[Row]) -> bool:
-    return _spread(group) > _EQUAL
 
 
 def _fits(group: Sequence[Row], place: Sequence[Row]) -> bool:

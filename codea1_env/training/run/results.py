@@ -48,18 +48,15 @@ class ResultRow:
 
 
 def compare(base: MeasuredSeats, trained: MeasuredSeats) -> list[ResultRow]:
-    rows = [
-        _row(title, getattr(base.coder, name), getattr(trained.coder, name))
-        for name, title in CODER_ROWS.items()
-        if getattr(base.coder, name)  # no held-out problem may have golden tests
-    ]
+    seats: list[tuple[Mapping[str, str], object, object]] = [(CODER_ROWS, base.coder, trained.coder)]
     if base.tester and trained.tester:
-        rows += [
-            _row(title, getattr(base.tester, name), getattr(trained.tester, name))
-            for name, title in TESTER_ROWS.items()
-            if getattr(base.tester, name)  # nor mutants
-        ]
-    return rows
+        seats.append((TESTER_ROWS, base.tester, trained.tester))
+    return [
+        _row(title, getattr(before, name), getattr(after, name))
+        for titles, before, after in seats
+        for name, title in titles.items()
+        if getattr(before, name)  # no held-out problem may have golden tests, or mutants
+    ]
 
 
 def as_table(rows: Sequence[ResultRow]) -> str:

@@ -209,7 +209,6 @@ def _plan(options: argparse.Namespace) -> EvaluationPlan:
 
 
 def _require_no_suites(options: argparse.Namespace) -> None:
-    """Raise ConfigurationError for an argument that is about suites."""
     given = {
         "--suite-size": options.suite_size != SUITE_SIZE,
         "--fidelity": options.fidelity != "strict",
@@ -274,7 +273,6 @@ def _tester_prompt(options: argparse.Namespace, prompts: Prompts) -> Prompt:
 
 
 def _against(options: argparse.Namespace) -> dict[str, list[str]] | None:
-    """The programs that the tester is to break."""
     if options.against is None:
         if options.access != "white-box":
             raise ConfigurationError(f"--access {options.access} must come with --against, got none")
@@ -290,7 +288,6 @@ def _against(options: argparse.Namespace) -> dict[str, list[str]] | None:
 def _require_programs(
     options: argparse.Namespace, sets: Mapping[str, Sequence[Problem]], against: Mapping[str, Sequence[str]] | None
 ) -> None:
-    """Raise ConfigurationError where the tester would have nothing to break."""
     asked = [problem.problem_id for problems in sets.values() for problem in problems]
     if against is not None and not any(against.get(problem_id) for problem_id in asked):
         raise ConfigurationError(
@@ -336,7 +333,6 @@ def _problems(name: str, spec: str, options: argparse.Namespace, sandbox: Sandbo
 
 
 def _file_of(name: str, options: argparse.Namespace) -> Path:
-    """Where an imported set is kept."""
     parts = [name, *[f"first-{options.limit}"] * bool(options.limit), *["scripts"] * (options.judge == "scripts")]
     if name == BIG_CODE_BENCH.name:
         parts += [part for part in (options.split, Path(options.subset).stem) if part not in ("complete", "full")]

@@ -234,7 +234,6 @@ def found_in(directory: Path) -> list[str]:
 
 
 def _checked_output(output: Path | str) -> Path:
-    """Where a new run works."""
     if isinstance(output, str):
         require_new(output)
         output = working_directory(output)
@@ -284,7 +283,6 @@ def _is_finished(arguments: RecipeArguments) -> bool:
 
 
 def _resumed_file(given: argparse.Namespace) -> Path:
-    """The configuration of the run that goes on."""
     for name in ("preset", "config", "output", "seed", "tester", "model", "problems"):
         if getattr(given, name) is not None:
             raise ConfigurationError(f"--resume must come without --{name} (the run's own counts), got both")

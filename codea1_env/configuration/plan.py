@@ -97,7 +97,6 @@ def _require_room(preset: Preset, seat: str, memory: memory_estimate.Memory) -> 
 
 
 def _remedy(preset: Preset, seat: str, placed: SeatPlacement, largest: str) -> str:
-    """What to change where a part does not fit."""
     if largest in ("activations", "logits"):
         return f"lower memory.{seat}_rows_per_device ({seat_rows(preset, seat).per_device})"
     if largest == "cache":
@@ -157,7 +156,6 @@ def _rows(preset: Preset, roles: Roles, rows: Mapping[str, SeatRows]) -> list[st
 
 
 def _game(preset: Preset, roles: Roles, steps: str = "", replays: str = "") -> list[str]:
-    """What is played in a round, and what that runs."""
     shape = preset.round
     if not roles.has_suites:
         suites = seat_rows(preset, "tester").learnt

@@ -218,7 +218,6 @@ class _EvaluationRun:
         """Why the sandbox failed, by set and problem."""
 
     def score(self, name: str, problems: Sequence[Problem]) -> None:
-        """Some problems of the set `name`, where they can be measured."""
         measurable = self._measurable(name, problems)
         answered = self._answers(name, measurable)
         results = apart(self._sandbox, partial(self._measure.scores, name), answered)
@@ -282,7 +281,6 @@ class _EvaluationRun:
             self._journal.note(kind, name, problem, texts=texts, truncated=truncated, **also)
 
     def record(self, name: str, problems: Sequence[Problem]) -> dict[str, Any]:
-        """What the report says of a set."""
         failed = self.failed[name]
         known = [problem.problem_id for problem in problems if problem.problem_id not in failed]
         scores = [self._journal.scores[name, problem_id] for problem_id in known]
@@ -342,12 +340,10 @@ class _Coder:
         return list(self._arena.grade_many(items, trim=trim))
 
     def _came_to(self, row: Sequence[Any], suffix: str = "") -> dict[str, Any]:
-        """Of what was judged."""
         passed, executes = [grade.all_passed for grade in row], [grade.executes for grade in row]
         return {f"passed{suffix}": passed, f"executes{suffix}": executes}
 
     def _further(self, answered: Sequence[_Answered], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-        """What else a score says."""
         further: list[dict[str, Any]] = [{} for _ in rows]
         for (problem, _, _), row, more in zip(answered, rows, further, strict=True):
             if any(grade.denied for grade in row):

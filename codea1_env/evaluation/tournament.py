@@ -304,7 +304,6 @@ def _played(
     journal: TournamentJournal | None,
     on_games: Callable[[Sequence[Match]], int] | None,
 ) -> Iterator[PlayedGame]:
-    """How the games ended, in their order."""
     known = journal.games if journal is not None else {}
     kept = list(games)
     if on_games is not None:

@@ -70,7 +70,6 @@ class Checkers:
     """Asks checkers through a sandbox. Not thread-safe."""
 
     def __init__(self, sandbox: Sandbox, cache_bytes: int) -> None:
-        """`cache_bytes`: of the answers that are remembered."""
         self._sandbox = sandbox
         self._remembered: BoundedCache[bytes, bool] = BoundedCache(cache_bytes)
 

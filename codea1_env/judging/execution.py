@@ -116,7 +116,6 @@ class Execution:
         return [results[place] for place in range(len(turns))]
 
     def _run_together(self, programs: Sequence[_CachedProgram], turns: Sequence[CallsJob]) -> None:
-        """Work off the turns of different programs."""
         for program in programs:
             _place(program, turns)
             self._recall(program)

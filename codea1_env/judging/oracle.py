@@ -52,7 +52,6 @@ class Oracle:
     """Asks references through a sandbox and caches their values. Not thread-safe."""
 
     def __init__(self, sandbox: Sandbox, cache_bytes: int) -> None:
-        """`cache_bytes`: of the values that are remembered."""
         self._sandbox = sandbox
         self._remembered: BoundedCache[tuple[bytes, bytes], ReferenceValue] = BoundedCache(cache_bytes)
 

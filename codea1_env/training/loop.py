@@ -304,7 +304,6 @@ class Recipe:
 
     @property
     def _rules(self) -> RoundRules:
-        """What decides in the rounds beside the rewards."""
         preset, options = self.preset, self.preset.options
         if self._frozen:  # of a tester that does not learn, the selection alone
             options = Options(selection=options.selection)

@@ -136,7 +136,6 @@ def _refused(test: Expectation, right: bytes, mutants: Sequence[bytes], toleranc
 def _refused_by_look(
     judge: Judge, test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances
 ) -> set[int] | None:
-    """Likewise of a look."""
     tree, calls = json.loads(right), test.calls
     constants: list[Tree] = []
     try:

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 from codea1_env.checks import is_choice
 from codea1_env.errors import ConfigurationError, SandboxError, SandboxUnsafe
 from codea1_env.sandbox.local import LocalSandbox
-from codea1_env.sandbox.protocol import (
-    CallsJob,
-    ExpressionsJob,
-    Job,
-    JobResult,
-    Limits,
-    Outcome,
-    OutcomeKind,
-    Sandbox,
-)
+from codea1_env.sandbox.protocol import CallsJob, ExpressionsJob, Job, JobResult, Limits, Outcome, OutcomeKind, Sandbox
 from codea1_env.sandbox.ray_cluster import RaySandbox
 
 if TYPE_CHECKING:

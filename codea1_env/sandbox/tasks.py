@@ -16,15 +16,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from codea1_env.sandbox.protocol import (
-    MOST_NOTES,
-    MOST_TOLD,
-    NOTE,
-    ExpressionsJob,
-    Job,
-    Outcome,
-    OutcomeKind,
-)
+from codea1_env.sandbox.protocol import MOST_NOTES, MOST_TOLD, NOTE, ExpressionsJob, Job, Outcome, OutcomeKind
 from codea1_env.sandbox.worlds import packages_with_needs
 from codea1_env.sandbox.zygotes import JOB_BYTES, RARE_MODULES, CandidateRecord, ZygoteKind
 

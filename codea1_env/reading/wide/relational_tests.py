@@ -24,15 +24,7 @@ from codea1_env.reading.pure_expressions import NAMED, STATED_NAMES, Reason, Rej
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.looking import read_look
-from codea1_env.reading.wide.relation import (
-    ELEMENT,
-    FUNCTIONS,
-    MAX_TERMS,
-    METHODS,
-    RETURNED_VALUE,
-    TYPES,
-    Relation,
-)
+from codea1_env.reading.wide.relation import ELEMENT, FUNCTIONS, MAX_TERMS, METHODS, RETURNED_VALUE, TYPES, Relation
 from codea1_env.reading.wide.statements import unpacking
 from codea1_env.sandbox.inside.scope import SINGLE
 

@@ -38,6 +38,8 @@ def open_closed_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free, which is this one
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # for good
+    if sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]  # names of files as they are
 
 
 def lost_output() -> OSError | None:

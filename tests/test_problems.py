@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Grade
-from codea1_env.errors import ProblemFormatError
+from codea1_env.errors import ConfigurationError, ProblemFormatError
 from codea1_env.problems import Problem, TestCase, bundled_problems, iter_problems, read_problems, write_problems
 from codea1_env.problems.kinds import KINDS
 from codea1_env.reading.responses import read_case
@@ -185,6 +185,13 @@ def test_a_repeated_id_is_refused_in_reading_and_names_both_lines(tmp_path: Path
     path.write_text(json.dumps(GOOD) + "\n" + json.dumps({**GOOD, "question": "another"}) + "\n")
     with pytest.raises(ProblemFormatError, match=r":2: problem_id must be unique in its file, got 'p', which line 1"):
         read_problems(path)
+
+
+@pytest.mark.parametrize("given", [None, "text", np.array(1), [Problem("p", "q", "f"), {}]])
+def test_what_is_no_problem_is_not_written(given: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"problems(\[1\])? must be (several|a) Problem, got "):
+        write_problems(tmp_path / "p.jsonl", given)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_repeated_id_is_refused_in_writing_and_the_old_file_stays(tmp_path: Path) -> None:

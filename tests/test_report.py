@@ -312,6 +312,13 @@ def test_the_command_writes_a_page_and_a_picture_and_says_so_to_scripts(tmp_path
     assert (described["status"], described["rounds_done"], described["rounds_planned"]) == ("finished", 3, 3)
 
 
+def test_a_name_that_is_no_text_is_said_as_it_is(tmp_path: Path) -> None:
+    named = bytes(tmp_path) + b"/r\xff.html"
+    command = [sys.executable, "-m", "codea1_env", "report", str(write_run(tmp_path / "run")), "--no-png", "-o", named]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    assert done.stdout == b"wrote " + named + b"\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "must"),
     [

@@ -18,6 +18,7 @@ import os
 from collections.abc import Iterable, Iterator
 from importlib import resources
 
+from codea1_env.checks import is_several, require
 from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.problem import Problem
 from codea1_env.whole_files import whole_file
@@ -56,11 +57,13 @@ def parse_problems(lines: Iterable[bytes], name: str) -> Iterator[Problem]:
 def write_problems(path: str | os.PathLike[str], problems: Iterable[Problem]) -> None:
     """Write a problem file atomically: at every moment `path` holds either its old content or all of the new one.
 
-    Raises ProblemFormatError for a repeated id, and then leaves `path` as it was.
+    Raises ProblemFormatError for a repeated id, ConfigurationError for what is no problem; `path` is as it was then.
     """
     first_seen: dict[str, int] = {}
+    require(is_several(problems), "problems", "be several Problem", problems)
     with whole_file(path) as file:
         for number, problem in enumerate(problems, start=1):
+            require(isinstance(problem, Problem), f"problems[{number - 1}]", "be a Problem", problem)
             _require_new(problem.problem_id, first_seen, number, str(path))
             file.write(problem.to_json().encode("ascii") + b"\n")
 

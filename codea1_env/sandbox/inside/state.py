@@ -218,7 +218,7 @@ class State:
             held = [(space, name) for name in self._names for space in holders.get(name, ())]
             for value in [space[name] for space, name in held if name in space]:
                 is_code = isinstance(value, (type, types.FunctionType))
-                found += [value] if self._code.stores or not is_code else []
+                found += [value] if self._code.stores or not is_code else _defaults(value)
                 if self._code.stores and id(value) in _old:
                     found += _behind(value)
                 if isinstance(value, type) and _flags(value) & _HEAP_TYPE:
@@ -333,10 +333,20 @@ def _has(member: types.MemberDescriptorType, value: object) -> bool:
 
 def _behind(value: Any) -> "list[object]":
     """Of a library's object that is named, those that are reached without their names: an alias' class, which gets what
-    is stored in the alias, and an enumeration's members."""
+    is stored in the alias, an enumeration's members, also those that are combined later, and what a class inherits."""
     if type(value) in _aliases:
         return [object.__getattribute__(value, "__dict__").get("__origin__")]
-    return [*_namespace(value).get("_member_map_", {}).values()] if isinstance(value, type) else []
+    kind = value if isinstance(value, type) else type(value)
+    members = _namespace(kind).get("_value2member_map_", {})
+    return [members, *members.values(), *(_mro(value)[1:] if kind is value else ())]
+
+
+def _defaults(code: "type | types.FunctionType") -> "list[object]":
+    """What a library's function may hand over that is its own: lists and tables among its defaults."""
+    if isinstance(code, type):
+        return []
+    given = [*(code.__defaults__ or ()), *(code.__kwdefaults__ or {}).values()]
+    return [part for part in given if type(part) in (list, dict, set)]
 
 
 def _of_array(value: Any) -> "tuple[object, object]":

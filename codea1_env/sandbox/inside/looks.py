@@ -308,9 +308,9 @@ class Looks:
         if in_function:
             self.names.update(part.co_names)
         if not (in_function and _BOUND.isdisjoint(part.co_code[::2]) and _NO_ATTRIBUTES.isdisjoint(part.co_names)):
-            self._bindings(part, bool(in_function))
+            self._bindings(part)
 
-    def _bindings(self, part: types.CodeType, in_function: bool) -> None:
+    def _bindings(self, part: types.CodeType) -> None:
         wide, brought = 0, ""
         bound: set[str] | None = None
         for operation, argument in zip(part.co_code[::2], part.co_code[1::2], strict=True):
@@ -321,7 +321,7 @@ class Looks:
             name = part.co_names[argument >> _SHIFTS.get(operation, 0)]
             if operation == _IMPORT:
                 bound = self._brought.setdefault(name, set())
-                if in_function:  # where it is a variable, that it is used is not seen
+                if part.co_name != "<module>":  # where it is no global, that it is used is not seen
                     self.names.add(name.partition(".")[0])
             elif operation not in (_IMPORT_FROM, _STORE):
                 bound = None

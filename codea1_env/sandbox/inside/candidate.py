@@ -40,6 +40,7 @@ that are asked once more have as many more: what a program that catches the erro
 _MAY_BE_EXHAUSTED = re.compile(
     rb'\{"d":\[\["raises","(?:RecursionError|RuntimeError|MemoryError|Exception|BaseException)"'
 )
+"""An answer that says that the call raised what the end of memory or stack raises."""
 _MOST_EVALUATED = 200
 """Texts that a program evaluates while they are looked at: one takes about 30 us."""
 

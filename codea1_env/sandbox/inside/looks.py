@@ -61,7 +61,7 @@ _OWN = frozenset(
 """Names with two underscores at both ends that a program may have: how its own objects behave."""
 _DUNDER = re.compile(r"__\w+__")
 _IN_TEXT = re.compile(rf"{_DUNDER.pattern}|\b(?:gi|cr|ag|tb|f)_[a-z]+")
-"""What a text may name: a format, and the attributes that a class pattern reads."""
+"""What a text may name, in a format."""
 _FIELD = re.compile(r"\{[^{}]*\.(\w+)")
 """An attribute that a format reads."""
 _PATTERN = opcode.opmap["MATCH_CLASS"]
@@ -348,7 +348,7 @@ class Looks:
                 self.names.update(_FIELD.findall(constant))
             elif type(constant) is bytes:
                 self._texts.append(constant.decode("latin-1"))
-            elif type(constant) is tuple:  # also the attributes that a class pattern reads
+            elif type(constant) is tuple:
                 self._constants(constant)
 
     def alone_because(self) -> str:

@@ -24,6 +24,7 @@ from typing import Any
 
 import denials
 import looks
+import marks
 import scope
 import state
 import streams
@@ -37,10 +38,6 @@ _SPARED_STACK = 50
 that has run for a while calls builtins without a level of the stack, so it gets further down than fresh code. Calls
 that are asked once more have as many more: what a program that catches the error comes to alone lies between."""
 
-_MAY_BE_EXHAUSTED = re.compile(
-    rb'\{"d":\[\["raises","(?:RecursionError|RuntimeError|MemoryError|Exception|BaseException)"'
-)
-"""An answer that says that the call raised what the end of memory or stack raises."""
 _MOST_EVALUATED = 200
 """Texts that a program evaluates while they are looked at: one takes about 30 us."""
 
@@ -60,9 +57,6 @@ _forget_patterns = re.purge  # what `re` remembers of them, a later call could t
 _patterns: "dict[object, object]" = vars(re)["_cache"]
 read = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a program's hook could refuse
 read.restype, read.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
-_forget_signs, _signs = ctypes.pythonapi.feclearexcept, ctypes.pythonapi.fetestexcept
-_ANY_SIGN = {"x86_64": 0b1101, "aarch64": 0b111}.get(os.uname().machine, -1)
-"""Of the processor, that a number was infinite or none: the hash of a NaN is its address."""
 _escaped = denials.escaped
 _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HEADER.pack_into
 _exit = os._exit
@@ -174,28 +168,26 @@ def _attempt(
     """Write what `function()` comes to, after `leave()`, in which what it left behind is let go of in its own time.
     Where memory or stack was exhausted after other items, it begins anew in the next process: they may have left less
     of it."""
-    kind, payload, is_exhausted = _come_to(function, max_bytes)
+    marks.begin()
+    kind, payload = _come_to(function, max_bytes)
     leave()
-    if is_exhausted and not is_first:
+    if not is_first and marks.has(marks.EXHAUSTED):
         results.write(FULL)
     results.write(kind, payload)
 
 
-def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes, bool]:
-    """Kind and payload of the record, and whether memory or stack was exhausted. Keeps no exception."""
+def _come_to(function: Callable[[], object], max_bytes: int) -> tuple[int, bytes]:
+    """Kind and payload of the record. Keeps no exception."""
     has_value = False
     try:
         value = function()
         has_value = True
-        told = values.encode(value, max_bytes)
-        # A look at the value may have exhausted the stack, and where exceptions are answers, the call.
-        return VALUE, told, told == values.TOO_LARGE or _MAY_BE_EXHAUSTED.match(told) is not None
+        return VALUE, values.encode(value, max_bytes)
     except MemoryError:
-        return MEMORY, b"MemoryError", True
+        return MEMORY, b"MemoryError"
     except BaseException as error:
         _escaped(error)
-        told = _name(error) if has_value else _told(error)  # what a look at a value raises, the call does not
-        return ERROR, told, issubclass(type(error), RecursionError)  # an object may lie of its class, or raise
+        return ERROR, _name(error) if has_value else _told(error)  # what a look at a value raises, the call does not
 
 
 def _collect_garbage() -> None:
@@ -215,18 +207,19 @@ def _executed(code: types.CodeType) -> dict[str, Any]:
 
 def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, dict[str, Any]] | None:
     """What its text names and its namespace after its body has run; None after writing why it has none."""
+    marks.begin()  # what is constant is made as it is compiled
     try:
         code = compile(job["source"], "<program>", "exec", dont_inherit=True)
         seen = _looked_at(job, code, results) if len(job["sizes"]) > 1 else None
         if seen and job.get("looks") and seen.alone_because():
             results.write(ALONE)
-        if seen and job["looks"] and seen.makes_sets and (job["nans"] or (job["floats"] and "numpy" in sys.modules)):
-            results.write(ALONE)  # the hash of a NaN is its address, and numpy makes one without a sign
         if seen and job.get("looks") and seen.evaluates:
             _look_at_evaluated(seen, results)
         namespace = _executed(code)
         if job.get("epilogue"):
             exec(compile(job["epilogue"], "<program>", "exec", dont_inherit=True), namespace)
+        if seen and job.get("looks") and _is_told_apart(seen.loads_sets):
+            results.write(ALONE)
         return seen, namespace
     except MemoryError:
         results.write(LOAD_ERROR, b"MemoryError")
@@ -235,10 +228,15 @@ def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, di
     return None
 
 
+def _is_told_apart(has_sets: bool) -> bool:
+    """Whether an object's address was shown, or may have ordered a set."""
+    return marks.has(marks.SHOWN) or (has_sets and marks.has(marks.HASHED))
+
+
 def _looked_at(job: dict[str, Any], code: types.CodeType, results: Results) -> looks.Looks:
     """What its text names. Where that cannot be found out, each call is alone: no program is wrong for it."""
     try:
-        return looks.Looks(job["source"], code, job["sets"], job["code"])
+        return looks.Looks(code, job["sets"])
     except Exception:
         results.write(ALONE)
         raise
@@ -263,7 +261,6 @@ def _look_at_evaluated(seen: looks.Looks, results: Results) -> None:
 def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
     """The calls one after another. With `looks`, ends before an answer is written where the program does not keep what
     it kept when it was loaded. With `elsewhere`, memory is at other addresses, and there is more stack."""
-    _forget_signs(_ANY_SIGN)
     elsewhere, count = job["elsewhere"], len(job["sizes"])
     moved = _moved(elsewhere) if elsewhere else iter(())
     next(moved, None)
@@ -282,7 +279,6 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     kept = state.noted(namespace, seen) if seen and job["looks"] and not has_first else None
     if seen and job["looks"] and kept is None:
         results.write(ALONE)
-    makes_sets = seen is not None and seen.makes_sets
     if seen:  # what is there now is no garbage: no call is to pay for looking at it
         _collect()
         _freeze()
@@ -303,7 +299,7 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     def leave() -> None:
         if seen:
             _collect_garbage()
-        if kept and (not kept.is_as_loaded() or (makes_sets and _signs(_ANY_SIGN))):
+        if seen and kept and (_is_told_apart(seen.makes_sets) or not kept.is_as_loaded()):
             results.write(ALONE)
 
     if elsewhere:

@@ -1,18 +1,16 @@
 """What the text of a program names, read off its compiled code before any of it runs: far words, and what is plain.
 
 A far word reaches what `state.py` does not look at, or tells of the process itself: the collector, frames, modules that
-are not on the list, addresses, clocks. A plain program names nothing but what is its own or pure, and shows no address.
+are not on the list, addresses, clocks. A plain program names nothing but what is its own or pure.
 Names only: what a program does with them is none of this module's business.
 """
 
 import builtins
 import gc
-import itertools
 import opcode
 import re
 import sys
 import types
-from typing import Any
 
 OURS = "_codea1"
 """What begins so is no candidate's: the text that follows a solution (`problems/kinds.py`)."""
@@ -32,7 +30,7 @@ _FAR = frozenset(
     "update_abstractmethods get_overloads clear_overloads now today utcnow SystemRandom randbytes urandom chdir "
     "redirect_stdout redirect_stderr".split()
 )
-_FAR_BUILTINS = frozenset("globals locals vars dir exec compile input exit quit help id hash".split())
+_FAR_BUILTINS = frozenset("globals locals vars dir exec compile input exit quit help id".split())
 """Attributes of these names are another thing, for a name of the builtins' module is far itself."""
 _NO_ATTRIBUTES = _FAR_BUILTINS | {"eval"}
 _FAR_IN = {
@@ -65,9 +63,9 @@ _IN_TEXT = re.compile(rf"{_DUNDER.pattern}|\b(?:gi|cr|ag|tb|f)_[a-z]+")
 _FIELD = re.compile(r"\{[^{}]*\.(\w+)")
 """An attribute that a format reads."""
 _PATTERN = opcode.opmap["MATCH_CLASS"]
-_IMPORT, _CLASS, _CAUGHT = (opcode.opmap[name] for name in ("IMPORT_NAME", "LOAD_BUILD_CLASS", "PUSH_EXC_INFO"))
+_IMPORT, _CAUGHT = opcode.opmap["IMPORT_NAME"], opcode.opmap["PUSH_EXC_INFO"]
 _SETS = frozenset(opcode.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
-_SET_NAMES = frozenset("set frozenset keys items".split())
+_SET_NAMES = frozenset("set frozenset Set MutableSet KeysView ItemsView SortedSet keys items hash".split())
 _IS = opcode.opmap["IS_OP"]
 _BUILTINS = frozenset(vars(builtins))
 _IMMORTAL = sys.version_info[:2] == (3, 12)
@@ -83,67 +81,14 @@ _BOUND = _STORES | _GLOBALS | {_IMPORT}
 _NAMED = frozenset(opcode.hasname)
 _SHIFTS = {opcode.opmap["LOAD_GLOBAL"]: 1} | ({} if sys.version_info < (3, 12) else {opcode.opmap["LOAD_ATTR"]: 1})
 """Bits of an operation's argument that come before its name."""
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
-_IN_FUNCTION, _GENERATOR, _SUSPENDED = 1, 0x20, 0x2A0
-"""Of the flags of code: that it is no body of a module or a class; that calling it makes a generator; or what else may
-be let go of before its end."""
-_EXCEPTIONS = "|".join(
-    name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
-)
-_TEXT = re.compile(
-    r"\"{3}(?:[^\"\\]++|\\[\s\S]|\"(?!\"\"))*+(?:\"{3})?|'{3}(?:[^'\\]++|\\[\s\S]|'(?!''))*+(?:'{3})?"
-    r"|\"(?:[^\"\\\n]++|\\[\s\S])*+\"?|'(?:[^'\\\n]++|\\[\s\S])*+'?|#[^\n]*"
-)
-"""A text without its prefix, or a comment: each begins by a letter of its own, which is looked for fast. One that does
-not close ends with its line or the program, so that every attempt matches and each letter is read once."""
-_NAN = re.compile(r"(?<![a-z])nan|nan(?![a-z])")
-_NUMBERS = frozenset("Decimal cmath frombytes".split())
-"""What may make a number that is none, and the processor has no sign of it."""
-_RAISED = re.compile(r"\b(?:raise|except)\b(?:([^\n:]* as )|[^\n]*)")
-"""What is only raised or caught; its group where that has a name. A match ends with its line or behind an ` as `, so
-that each letter is read twice at most."""
-_NARROW = frozenset(
-    name
-    for kind in (
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        NameError,
-        StopIteration,
-        TypeError,
-        ValueError,
-    )
-    for name, value in vars(builtins).items()
-    if isinstance(value, type) and issubclass(value, kind)
-)
-"""Exceptions that no end of memory, stack or of a generator is."""
-_HANDLER = re.compile(r"\b(?:with|finally)\b|\bexcept\b([\w\s,()]*+)(:?)")
-"""What may go on after an exception, or do something first; what an `except` names, and whether it names more."""
-_WITHOUT_BRACKETS = str.maketrans("(),", "   ")
-_KEPT_ERROR = re.compile(rf"\b(?:{_EXCEPTIONS})\b|\bexcept\b")
-"""Where what is only raised or caught is left out: one that is kept."""
-_VALUE = re.compile(r"\b(?:class|def)\s+\w+|\bkey\s*=\s*\w++(?=\s*[,)])|\b([^\W\d]\w*+)(?!\s*\()")
-"""Names that are not only defined or called, also as the key of a sort."""
-_CALLED_LAMBDA = re.compile(r"(?:\bkey\s*=\s*|\b(?:map|filter|reduce|defaultdict|accumulate)\s*\(\s*)lambda\b")
-_LAMBDA = re.compile(r"\blambda\b")
+_IN_FUNCTION, _SUSPENDED = 1, 0x2A0
+"""Of the flags of code: that it is no body of a module or a class; that it may be let go of before its end."""
 _SHOWING = frozenset(
     "str repr ascii format format_map format_field convert_field vformat substitute safe_substitute "
     "__str__ __repr__ __format__".split()
 )
 """What makes a text of an object."""
 _FORMATS = frozenset(number for name, number in opcode.opmap.items() if name.startswith("FORMAT_"))
-_MAKERS = frozenset("enumerate filter map reversed zip iter finditer merge".split()) | {
-    name for name in vars(itertools) if name[0] != "_"
-}
-_OPAQUE = frozenset(
-    "object Random TextWrapper JSONEncoder JSONDecoder Template Formatter Scanner scanner Context localcontext "
-    "cached_property partialmethod singledispatch __iter__ __reversed__ __reduce__".split()
-)
-"""What makes objects whose text shows an address, beside those that are only iterated over."""
-_OPAQUE_MODULES = frozenset(("contextlib", "numpy", "queue", "sortedcontainers"))
-_ATTRIBUTE = re.compile(r"\.\s*[^\W\d]\w*\b(?!\s*[\w(=.\[])")
-"""One that is not called, so that it may be a method that is kept."""
 _SETTERS = frozenset(
     "update_wrapper wraps total_ordering dataclass runtime_checkable global_enum final abstractmethod no_type_check "
     "override dataclass_transform cached_property abstractclassmethod abstractstaticmethod".split()
@@ -161,18 +106,8 @@ _COLLECTION_ABCS = frozenset("send throw close".split())
 """Methods without underscores that the library's abstract classes ask for."""
 _INTERNING = frozenset("PurePath PurePosixPath PureWindowsPath namedtuple setattr".split() if _IMMORTAL else ())
 """What interns the texts that it is given."""
-_ITEM = re.compile(
-    rf"[{{\[,]\s*+(?:\([^()]*\sfor\s|(?:\w+\.)?(?:match|fullmatch|search|cache|lru_cache|singledispatch|{'|'.join(sorted(_MAKERS))})\s*\("
-    r"|[^,{}()\[\s]*\.(\w+)\s*(?:[,}\]:]|for\b))"
-)
-"""An item of a display that is an iterator, or an attribute, which may be a method."""
-_NAMED_KIND = re.compile(r"\b(?:type|\w*Enum|\w*Flag|namedtuple|NamedTuple|make_dataclass|TypeVar|NewType)\s*\(\s*\"")
-"""A class, or a variable of types, that is made by a call."""
 _hidden: "frozenset[str]" = frozenset()
 _pure: "frozenset[str]" = frozenset()
-_methods: "frozenset[str]" = frozenset()
-_addressed: "frozenset[str]" = frozenset()
-"""Names of types whose objects have their address for a hash, but for exceptions and what is only iterated over."""
 _of_typing: "frozenset[str]" = frozenset()
 _loaded: "frozenset[str]" = frozenset()
 _anywhere: "frozenset[str]" = frozenset()
@@ -181,7 +116,7 @@ _anywhere: "frozenset[str]" = frozenset()
 
 def learn() -> None:
     """In the zygote: which names the loaded modules and the builtin types have, and which of them are hidden."""
-    global _hidden, _pure, _methods, _addressed, _of_typing, _loaded, _anywhere
+    global _hidden, _pure, _of_typing, _loaded, _anywhere
     modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
     names = {name for module in modules for name in vars(module)}
     builtins_names = {name for module in modules for name, value in vars(module).items() if value is builtins}
@@ -191,12 +126,6 @@ def learn() -> None:
         {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins), "hexdigest"} | MODULES
     )  # of a hash
     _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
-    _methods = frozenset(name for kind in kinds for name, value in vars(kind).items() if callable(value))
-    of_typing = [*vars(sys.modules["typing"]).values()]
-    _addressed = frozenset(kind.__name__ for kind in kinds if kind not in of_typing and _has_address(kind)) - {
-        "type",
-        "super",
-    }
     _of_typing = frozenset(vars(sys.modules["typing"]))
     _loaded = frozenset(sys.modules)
     _anywhere = frozenset(_names_of_modules() | _names_of_kinds() | _names_in_code())
@@ -221,19 +150,11 @@ def _names_in_code() -> "set[str]":
     return {name for function in functions for name in function.__code__.co_names}
 
 
-def _has_address(kind: type) -> bool:
-    is_iterator = hasattr(kind, "__next__")
-    of_object: Any = object.__hash__
-    return kind.__hash__ is of_object and not is_iterator and not issubclass(kind, BaseException)
-
-
 class Looks:
     """One program's code, with all that is compiled within it."""
 
-    def __init__(self, source: str, code: types.CodeType, has_sets: bool = False, has_code: bool = False) -> None:
-        """`has_sets`, `has_code`: whether its calls give it any."""
-        self._has_code = has_code
-        self._source = _TEXT.sub(_without_text, source)
+    def __init__(self, code: types.CodeType, has_sets: bool = False) -> None:
+        """`has_sets`: whether its calls give it any."""
         self.names: set[str] = set()
         """All that it uses; not what it only imports."""
         self._brought: dict[str, set[str]] = {}
@@ -249,20 +170,14 @@ class Looks:
         """Names that may be the builtins'."""
         self._suspends_in_handlers = False
         """Whether it has a generator that may be let go of where exceptions are handled."""
-        self._classes: set[str] = set()
-        self._functions: set[str] = set()
-        self._inner: set[str] = set()
-        """Functions and classes that functions make."""
-        self._yields = False
         self._texts: list[str] = []
-        waiting = [code]
+        waiting, bodies = [code], []
         while waiting:
             part = waiting.pop()
-            self._read(part, is_body=part is code)
-            inner = [each for each in part.co_consts if type(each) is types.CodeType]
-            if part.co_flags & _IN_FUNCTION:
-                self._inner.update(each.co_name for each in inner)
-            waiting += inner
+            self._read(part)
+            if not part.co_flags & _IN_FUNCTION or part.co_name == "<setcomp>":
+                bodies.append(part)
+            waiting += [each for each in part.co_consts if type(each) is types.CodeType]
         self.names.update(name for alias, name in self._aliases if alias in self.names)
         has_star = "*" in self._texts
         if has_star and "sys" in self._brought:
@@ -275,9 +190,8 @@ class Looks:
         """Modules that it imports, but for those that it does not use."""
         self.tops = {module.partition(".")[0] for module in self.imported}
         self.makes_sets = has_sets or not (_SETS.isdisjoint(self._operations) and _SET_NAMES.isdisjoint(self.names))
-        self.catches = _CAUGHT in self._operations and not self._catches_narrowly()
-        """Whether it may go on after memory or stack was exhausted, and so notice how much of it is left; or after it
-        was let go of."""
+        self.loads_sets = any(map(_makes_sets, bodies))
+        """Whether it may have sets as soon as it is loaded; what typing hashes then is no set of the program's."""
         self.sets = not self.names.isdisjoint(_SETTERS)
         """Whether it may store attributes that it does not name."""
         self.stores = self.sets or not (self.names.isdisjoint(_STORING) and self._operations.isdisjoint(_STORES))
@@ -288,9 +202,8 @@ class Looks:
         """Whether it may tell equal objects of `typing` from each other."""
         self.stores_in_aliases = not self._stored.isdisjoint(_OF_ALIASES)
 
-    def _read(self, part: types.CodeType, is_body: bool) -> None:
+    def _read(self, part: types.CodeType) -> None:
         self._operations.update(part.co_code[::2])
-        self._yields |= bool(part.co_flags & _GENERATOR) and part.co_name != "<genexpr>"
         self._suspends_in_handlers |= bool(part.co_flags & _SUSPENDED) and _CAUGHT in part.co_code[::2]
         self._constants(part.co_consts)
         if _PATTERN in part.co_code[::2]:  # the attributes that it reads are constants
@@ -299,10 +212,6 @@ class Looks:
             )
         if part.co_flags & _IN_FUNCTION:
             self._in_functions.update(part.co_names)
-            if not is_body and part.co_name not in _COMPREHENSIONS:
-                self._functions.add(part.co_name)
-        elif not is_body:
-            self._classes.add(part.co_name)
         self._own.update((part.co_name,), part.co_varnames, part.co_cellvars)
         in_function = part.co_flags & _IN_FUNCTION
         if in_function:
@@ -365,8 +274,6 @@ class Looks:
         far = far or {name for name in used | self._own if name.startswith(OURS)}
         for name in sorted(far):
             return f"uses the name {name}"
-        if self.makes_sets and self._has_addresses():
-            return "may have a set of what has its address for a hash"
         given = used & _GIVERS or self._in_functions & {"field", "fields"}
         if self.stores and given:
             return "may store in a class of a library that it does not name"
@@ -376,34 +283,19 @@ class Looks:
             return "may change what a class is an instance of, which abc remembers"
         if _IS in self._operations and used & _INTERNING:
             return "may meet a text that is kept for good"
-        if (
-            (self._suspends_in_handlers and self.catches)
-            or self._own & _ASKED_LATE
-            or (self._stored and "runtime_checkable" in used)
-        ):
+        if self._suspends_in_handlers or self._own & _ASKED_LATE or (self._stored and "runtime_checkable" in used):
             return "may do something when it is let go of, or answer abc differently"
         return ""
-
-    def _catches_narrowly(self) -> bool:
-        """Whether all that it catches is what a program does wrong."""
-        for found in _HANDLER.finditer(self._source):
-            words = (found[1] or "").split(" as ")[0].translate(_WITHOUT_BRACKETS).split()
-            if not (found[2] and words and _NARROW.issuperset(words) and self._own.isdisjoint(words)):
-                return False
-        return "suppress" not in self.names and "ExitStack" not in self.names
 
     def covers(self, code: types.CodeType) -> bool:
         """Whether a text that the program evaluates does nothing that its own text does not show: it has names that the
         program has, or of plain builtins, and makes nothing but data."""
-        inner = Looks("", code)
-        made = self._functions | self._classes | _MAKERS | _OPAQUE | _addressed | {"type"}
+        inner = Looks(code)
         return (
             inner.names <= self.names | _BUILTINS
-            and inner.names.isdisjoint(made)
             and inner._operations.isdisjoint(_ATTRIBUTES)
             and not inner.alone_because()
-            and not (self.makes_sets and inner._names_a_nan())
-            and not (inner.makes_sets or inner.tells_apart or inner.stores or inner._yields or inner._functions)
+            and not (inner.makes_sets > self.makes_sets or inner.tells_apart or inner.stores)
         )
 
     def _shows(self) -> bool:
@@ -412,57 +304,21 @@ class Looks:
             "%" in text or text == "file" for text in self._texts
         )
 
-    def _has_addresses(self) -> bool:
-        """Whether calls may make objects that have their address for a hash, and that are not only called or raised."""
-        return (
-            bool(self._classes & self._in_functions)
-            or self._has_code
-            or self._has_functions()
-            or not self.names.isdisjoint(("object", "iter"))
-            or not self._in_functions.isdisjoint(_addressed)
-            or _NAMED_KIND.search(self._source) is not None
-            or any(item[1] is None or item[1] in _methods - self._stored for item in _ITEM.finditer(self._source))
-            or self._names_a_nan()
-            or _keeps_errors(self._source)
-        )
-
-    def _names_a_nan(self) -> bool:
-        return any(_NAN.search(text.lower()) for text in [*self._texts, *self.names])
-
-    def _has_functions(self) -> bool:
-        """Whether functions that a call makes are values."""
-        made = self._functions | self._classes
-        named = made & (self.names | self._inner)  # all others are variables of functions that have their names
-        if named and not named.isdisjoint(_VALUE.findall(self._source)):
-            return True
-        return "<lambda>" in made and len(_LAMBDA.findall(self._source)) > len(_CALLED_LAMBDA.findall(self._source))
-
     def is_plain(self) -> bool:
-        """Whether nothing that the program does can reach, or show, more than its arguments and what it keeps."""
+        """Whether nothing that the program does can reach more than its arguments and what it keeps."""
         impure = self.names - self._own - _pure
-        if self.catches or not impure.isdisjoint(_anywhere) or (impure and not self.imported <= _loaded):
+        if not impure.isdisjoint(_anywhere) or (impure and not self.imported <= _loaded):
             return False
-        if not (self.names.isdisjoint(_OPAQUE) and self.tops.isdisjoint(_OPAQUE_MODULES)):
-            return False
-        makes_functions = bool(self._classes & self._in_functions) or self._yields or self._has_functions()
-        shows_addresses = makes_functions or not self.names.isdisjoint(_MAKERS) or "hashlib" in self.tops
-        if self.makes_sets:
-            return not shows_addresses and self.names.isdisjoint(_NUMBERS)
-        return not self._shows() or not (shows_addresses or _ATTRIBUTE.search(self._source))
+        return "numpy" not in self.tops  # sums hang on how an array lies in memory
 
 
-def _keeps_errors(source: str) -> bool:
-    return _KEPT_ERROR.search(_RAISED.sub(lambda found: found[0] if found[1] else "", source)) is not None
-
-
-def _without_text(match: "re.Match[str]") -> str:
-    prefix = match.string[max(0, match.start() - 2) : match.start()]
-    return match[0] if "f" in prefix.lower() and match[0][0] != "#" else '""'
+def _makes_sets(part: types.CodeType) -> bool:
+    return not (_SETS.isdisjoint(part.co_code[::2]) and _SET_NAMES.isdisjoint(part.co_names))
 
 
 def alone_because(source: str) -> str:
     """Why the calls of a program need a process each, from its text alone; "" where they may not."""
     try:
-        return Looks(source, compile(source, "<program>", "exec", dont_inherit=True)).alone_because()
+        return Looks(compile(source, "<program>", "exec", dont_inherit=True)).alone_because()
     except (SyntaxError, ValueError, MemoryError, RecursionError, OverflowError):
         return "does not compile"

@@ -71,6 +71,7 @@ import candidate  # noqa: E402
 import denials  # noqa: E402
 import forking  # noqa: E402
 import isolation  # noqa: E402
+import marks  # noqa: E402
 import packages  # noqa: E402
 import state  # noqa: E402
 import syscalls  # noqa: E402
@@ -280,9 +281,6 @@ def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.Seccomp
         "source": _WARM_UP,
         "epilogue": "",
         "sets": False,
-        "code": False,
-        "floats": False,
-        "nans": False,
         "entry_point": "f",
         "looks": True,
         "elsewhere": 0,
@@ -291,6 +289,7 @@ def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.Seccomp
     items = [json.dumps(item).encode() for item in arguments]
     job["sizes"] = [*map(len, items)]
     head, body = marshal.dumps(job), ctypes.create_string_buffer(b"".join(items))
+    marks.watch()
     state.learn()
     for _ in range(20):
         inherited, probe = (os.dup(0), os.dup(0)), isolation.SeccompFilter.PROBE

@@ -165,12 +165,12 @@ import sys
 _codea1_code = compile({source!r}, "<program>", "exec", dont_inherit=True)
 
 def {entry}(text):
-    return sys.modules["streams"].run(_codea1_code, text)
+    return sys.modules["widening"].run_program(_codea1_code, text)
 """
 _PROGRAM_BY_ITSELF = """
 import sys
 def {entry}(text):
-    return sys.modules["streams"].run({source!r}, text, {reports})
+    return sys.modules["widening"].run_program({source!r}, text, {reports})
 """
 _ANSWERS = """    def {raising}(*arguments, _codea1_called={name}, **named):
         import builtins

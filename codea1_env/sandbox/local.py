@@ -20,7 +20,6 @@ from codea1_env.errors import SandboxError, SandboxUnsafe
 from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind, Owned, require_arguments
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import (
-    LESS_MEMORY_MB,
     Task,
     absorb,
     give_up,
@@ -151,7 +150,6 @@ class LocalSandbox(Owned):
     def _start(self, zygotes: _Zygotes, task: Task) -> _Running:
         limits = task.job.limits
         job = payload(task)
-        memory_mb = limits.memory_mb - (LESS_MEMORY_MB if task.is_again else 0)
         for attempt in (1, 2):
             zygote = self._zygote(zygotes, zygote_kind(task.job))
             for name in task.job.packages:
@@ -159,7 +157,7 @@ class LocalSandbox(Owned):
                     raise SandboxError(f"{name} must be importable for this program, got {zygote.broken[name]}")
             try:
                 # The same for every process of a job: no later one learns from it what the earlier ones used.
-                zygote.start(job, memory_mb, math.ceil(limits.budget_s + limits.time_limit_s) + 1, has(task.job))
+                zygote.start(job, limits.memory_mb, math.ceil(limits.budget_s + limits.time_limit_s) + 1, has(task.job))
                 break
             except ZygoteDied:  # it had died while idle: no job's fault
                 _discard(zygotes, zygote)

@@ -27,7 +27,6 @@ SCRIPT_PACKAGES = ("numpy", "pandas", "scipy", "sklearn", "matplotlib", "seaborn
 """What programs beside test scripts import most: once in a zygote, where one of them is named."""
 _HEAVY = re.compile(rf"\b(?:{'|'.join(SCRIPT_PACKAGES)})\b")
 _QUESTION = b'{"e":['
-_ADDRESS = re.compile(rb" (?:at|@) 0x")
 _SETS = re.compile(rb'\{"(?:[sz]":|e":"(?:[^"\\]|\\.)*(?:set\b|\{))')
 """A set among what a call is given, or code that may make one."""
 _STARTING_NS = 5_000_000
@@ -35,10 +34,6 @@ _STARTING_NS = 5_000_000
 _TOO_LARGE = b'{"o":"too large"}'
 _TIMEOUT = Outcome(OutcomeKind.TIMEOUT)
 _OUTCOMES = {"V": OutcomeKind.VALUE, "E": OutcomeKind.ERROR, "M": OutcomeKind.MEMORY}
-
-
-LESS_MEMORY_MB = 16
-"""MiB that the second process has less than the first."""
 
 
 @dataclass(slots=True)
@@ -195,13 +190,11 @@ def absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Out
 
 
 def _look(task: Task, company: _SharedProcess, records: list[CandidateRecord]) -> None:
-    """Whether the calls of a process were alone, as far as it is known: else they are asked once more."""
+    """Calls of a program that is not plain are asked once more."""
     answered = min(sum(record.kind in _OUTCOMES for record in records), len(task.outcomes) - company.outcomes)
     places = range(company.outcomes, company.outcomes + answered)
     again = [place for place in places if task.outcomes[place].tried and not task.outcomes[place].kind.is_strike]
-    if len(again) > 1 and any(_ADDRESS.search(task.outcomes[place].value) for place in again):
-        _part(task, company)
-    elif len(again) > 1 and records[0].payload != b"plain":
+    if len(again) > 1 and records[0].payload != b"plain":
         company.again = [again[-1], *sorted(again[:-1], key=lambda place: _digest(task.items[place]))]
     else:
         task.company = None

@@ -27,16 +27,15 @@ import looks
 import marks
 import scope
 import state
-import streams
 import value_kinds
 import values
+import widening
 
 _MOST_TOLD = 1 << 12
 """Bytes of what is told of an exception; of one with a longer text, its name alone."""
 _SPARED_STACK = 50
 """Levels that a call has less than the first one of its process; where it wants them, it begins anew in another. Code
-that has run for a while calls builtins without a level of the stack, so it gets further down than fresh code. Calls
-that are asked once more have as many more: what a program that catches the error comes to alone lies between."""
+that has run for a while calls builtins without a level of the stack, so it gets further down than fresh code."""
 
 _MOST_EVALUATED = 200
 """Texts that a program evaluates while they are looked at: one takes about 30 us."""
@@ -106,7 +105,7 @@ def run(head: bytes, items: int, region: memoryview) -> None:
     if job.get("is_watched"):
         denials.watch(results.note, job["source"], os.getcwd() if job["scratch"] else "")
     if job.get("prints"):
-        streams.answer = lambda come_to: _attempt(results, come_to, job["value_bytes"])
+        widening.answer = lambda come_to: _attempt(results, come_to, job["value_bytes"])
     if job.get("is_script"):
         os.environ["HOME"] = os.getcwd()
     if "setrlimit" in job.get("source", ""):
@@ -211,7 +210,7 @@ def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, di
     try:
         code = compile(job["source"], "<program>", "exec", dont_inherit=True)
         seen = _looked_at(job, code, results) if len(job["sizes"]) > 1 else None
-        if seen and job.get("looks") and seen.alone_because():
+        if seen and job.get("looks") and (not marks.is_watching or seen.alone_because()):
             results.write(ALONE)
         if seen and job.get("looks") and seen.evaluates:
             _look_at_evaluated(seen, results)
@@ -260,7 +259,7 @@ def _look_at_evaluated(seen: looks.Looks, results: Results) -> None:
 
 def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
     """The calls one after another. With `looks`, ends before an answer is written where the program does not keep what
-    it kept when it was loaded. With `elsewhere`, memory is at other addresses, and there is more stack."""
+    it kept when it was loaded. With `elsewhere`, memory is at other addresses."""
     elsewhere, count = job["elsewhere"], len(job["sizes"])
     moved = _moved(elsewhere) if elsewhere else iter(())
     next(moved, None)
@@ -302,8 +301,6 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
         if seen and kept and (_is_told_apart(seen.makes_sets) or not kept.is_as_loaded()):
             results.write(ALONE)
 
-    if elsewhere:
-        sys.setrecursionlimit(levels + _SPARED_STACK)
     for number, text in enumerate(items):  # noqa: B007
         if number:
             _forget_patterns()

@@ -114,8 +114,8 @@ _anywhere: "frozenset[str]" = frozenset()
 """Names of attributes that something in this process has. Nothing comes of any other name but an exception."""
 
 
-def learn() -> None:
-    """In the zygote: which names the loaded modules and the builtin types have, and which of them are hidden."""
+def learn(all_kinds: "set[type]") -> None:
+    """In the zygote, which has `all_kinds` of objects: what names its modules and types have, and which are hidden."""
     global _hidden, _pure, _of_typing, _loaded, _anywhere
     modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
     names = {name for module in modules for name in vars(module)}
@@ -128,20 +128,12 @@ def learn() -> None:
     _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
     _of_typing = frozenset(vars(sys.modules["typing"]))
     _loaded = frozenset(sys.modules)
-    _anywhere = frozenset(_names_of_modules() | _names_of_kinds() | _names_in_code())
+    of_kinds = {name for kind in all_kinds for name in vars(kind)}
+    _anywhere = frozenset(_names_of_modules() | of_kinds | _names_in_code())
 
 
 def _names_of_modules() -> "set[str]":
     return {name for module in [*sys.modules.values()] for name in vars(module)}
-
-
-def _names_of_kinds() -> "set[str]":
-    waiting, kinds = [object], {object}
-    while waiting:
-        inner = {*type.__subclasses__(waiting.pop())} - kinds
-        kinds |= inner
-        waiting += inner
-    return {name for kind in kinds for name in vars(kind)}
 
 
 def _names_in_code() -> "set[str]":

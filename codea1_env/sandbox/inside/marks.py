@@ -56,8 +56,11 @@ def instructions(machine: str, condition: int, mark: int, following: int) -> byt
 
 
 def watch() -> None:
-    """In the zygote, before it learns. Where the machine does not permit it, `is_watching` stays False."""
+    """In the zygote. Where the machine does not permit it, `is_watching` stays False, and each call is alone."""
     global is_watching
+    machine = os.uname().machine
+    if machine not in CODE or not _is_as_known():
+        return
     page = mmap.mmap(-1, _BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(page))
     begins: dict[tuple[int, int, int], int] = {}
@@ -66,12 +69,11 @@ def watch() -> None:
         function = _at(place)
         begin = begins.get((function, mark, condition))
         if begin is None:
-            code = instructions(os.uname().machine, condition, ctypes.addressof(_marks) + mark, function)
+            code = instructions(machine, condition, ctypes.addressof(_marks) + mark, function)
             begin = begins[function, mark, condition] = start + page.tell()
             page.write(code.ljust(-len(code) % 16 + len(code)))
         places.append((place, begin))
-    permit = ctypes.CDLL(None).mprotect
-    if not _is_as_known() or permit(ctypes.c_void_p(start), _BYTES, mmap.PROT_READ | mmap.PROT_EXEC):
+    if ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), _BYTES, mmap.PROT_READ | mmap.PROT_EXEC):
         return
     for place, begin in places:
         ctypes.c_size_t.from_address(place).value = begin
@@ -85,8 +87,8 @@ def begin() -> None:
 
 
 def has(mark: int) -> bool:
-    """Whether it was set since the last `begin`, or nobody watches."""
-    return not is_watching or _seen[mark] != 0
+    """Whether it was set since the last `begin`."""
+    return _seen[mark] != 0
 
 
 _kept: "list[object]" = []
@@ -106,7 +108,7 @@ _ONE = frozenset((type(None), type(Ellipsis), type(NotImplemented)))
 def _watched() -> "Iterator[tuple[int, int, int]]":
     """Where the functions are, with what they mark and when."""
     of_object = {where: _at(id(object) + where) for where in (_REPR, _HASH)}
-    for kind in _kinds():
+    for kind in kinds():
         for where, mark, name, condition in (
             (_REPR, SHOWN, "__repr__", _shows(kind, of_object[_REPR])),
             (_HASH, HASHED, "__hash__", _hashes(kind, of_object[_HASH])),
@@ -133,10 +135,12 @@ def _hashes(kind: type, of_object: int) -> "int | None":
     return ALWAYS if is_number or kind in _HASHING else None
 
 
-def _kinds() -> "set[type]":
-    waiting, found = [object], {object}
+def kinds() -> "set[type]":
+    """All types that there are."""
+    waiting: list[type] = [object]
+    found = {*waiting}
     while waiting:
-        inner = {*type.__subclasses__(waiting.pop())} - found
+        inner: set[type] = {*type.__subclasses__(waiting.pop())} - found
         found |= inner
         waiting += inner
     return found

@@ -23,6 +23,7 @@ from operator import is_
 from typing import Any
 
 import looks
+import marks
 
 _MOST, _MOST_CHANGING, _MOST_FLAT = 5_000, 1_000, 50_000
 """Objects that are noted, those of them that may change, and their references: a look after each call takes a
@@ -105,7 +106,7 @@ class _Top:
 def learn() -> None:
     """In the zygote: everything that there is now was there before any program."""
     global _old, _aliases, _array
-    looks.learn()
+    looks.learn(marks.kinds())
     _array = getattr(sys.modules.get("numpy"), "ndarray", None)
     typing = vars(sys.modules["typing"])
     kinds = [kind for kind in typing.values() if isinstance(kind, type)]

@@ -130,6 +130,8 @@ def main() -> None:
     os.close(output_fd)
     given = isolation.map_unread(input_fd, options["input_bytes"])
     filters = widening.filters(options["machine"], wide) if layers["seccomp"] is True else {}
+    if "marks" not in options["without"]:
+        marks.watch()
     warm_up(number, filters, region)
     # Those that were kept for reuse, also what has just been let go of.
     _shifted.extend([[], {}, (n,), (n, n), float(n)] for n in range(200))
@@ -282,14 +284,13 @@ def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.Seccomp
         "epilogue": "",
         "sets": False,
         "entry_point": "f",
-        "looks": True,
+        "looks": marks.is_watching,
         "elsewhere": 0,
         "value_bytes": 1 << 20,
     }
     items = [json.dumps(item).encode() for item in arguments]
     job["sizes"] = [*map(len, items)]
     head, body = marshal.dumps(job), ctypes.create_string_buffer(b"".join(items))
-    marks.watch()
     state.learn()
     for _ in range(20):
         inherited, probe = (os.dup(0), os.dup(0)), isolation.SeccompFilter.PROBE

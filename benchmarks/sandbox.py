@@ -9,9 +9,8 @@ sides judge the same units, one after another, in an order that rotates; a figur
 median of the ratios in each round. CPU seconds are those of an executor's processes, all of them; starting interpreters
 and sandboxes is apart.
 
-The second table has the same programs, each with a class and an exception that is caught: this project asks their calls
-once more. The third has them with an unused attribute of `os`: each call has a process of its own. No peer keeps calls
-apart.
+The second table has the same programs with an unused attribute of `os`: each call has a process of its own. No peer
+keeps calls apart.
 
 Does not compare isolation: see `codea1 doctor`.
 """
@@ -110,16 +109,6 @@ def read_units(source: Path, light_ms: float) -> list[Unit]:
         return [unit for line in lines for unit in units_of(json.loads(line), judge, light_ms)]
 
 
-def that_are_not_plain(unit: Unit) -> Unit:
-    """The same programs, each with a class and an exception that is caught."""
-    name = unit.entry_point
-    added = (
-        f"\n\nclass Answer:\n    solve = staticmethod({name})\ndef {name}(*args):\n    try:\n"
-        "        return Answer().solve(*args)\n    except Exception:\n        raise\n"
-    )
-    return replace(unit, programs=tuple(source + added for source in unit.programs))
-
-
 def that_run_alone(unit: Unit) -> Unit:
     """The same programs, each with a far word."""
     return replace(unit, programs=tuple(source + "\n\nimport os\n_sep = os.sep\n" for source in unit.programs))
@@ -180,7 +169,6 @@ def agreement(ours: Sequence[Measured], theirs: Sequence[Measured]) -> tuple[int
 
 TABLES = {
     "shared": ("Programs that keep nothing", lambda unit: unit),
-    "again": ("The same programs, whose calls are asked once more", that_are_not_plain),
     "alone": ("The same programs, whose calls run alone", that_run_alone),
 }
 

@@ -86,24 +86,22 @@ def jobs(lines: list[str]) -> Iterator[CallsJob]:
 def print_looks(lines: list[str]) -> None:
     """A table in Markdown: by what the looks came to, programs, calls and the CPU time of their processes."""
     found: dict[str, list[float]] = {}
-    ended: list[tuple[bool, bool, int]] = []
+    ended: list[tuple[bool, int]] = []
     absorb = local.absorb
 
     def noted(task: tasks.Task, records: list[CandidateRecord], cpu_ns: int, *rest: Any) -> None:
-        was_again = task.is_again
         absorb(task, records, cpu_ns, *rest)
-        ended.append((was_again, task.is_alone, cpu_ns))
+        ended.append((task.is_alone, cpu_ns))
 
     local.absorb = noted
     with LocalSandbox() as sandbox:
         for job in jobs(lines):
             ended.clear()
             (result,) = sandbox.run([job])
-            again, alone, spent_ns = zip(*ended, strict=True)
-            name = "none: asked once more" if any(again) else "none: plain, or one call, or does not load"
+            alone, spent_ns = zip(*ended, strict=True)
+            name = "none, or one call, or does not load"
             if any(alone):
-                name = "answers, or state after them" if any(again) else "state: something has changed"
-                name = "text: a far word" if alone_because(job.source) else name
+                name = "text: a far word" if alone_because(job.source) else "state, a mark, or an unknown name"
             row = found.setdefault(name, [0, 0, 0.0])
             for place, added in enumerate((1, len(result.outcomes), sum(spent_ns) / 1e9)):
                 row[place] += added

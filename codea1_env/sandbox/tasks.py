@@ -1,16 +1,14 @@
 """One job of the local backend on its way: what is handed over next, and what every ended process is charged for.
 
-Calls are asked in one process, which says whether the program keeps what it kept when it was loaded.
-Where it does not, or does not say, every call has a process of its own. Where it does, the calls that came to something
-are asked once more, in another order and with memory at other addresses: if one of them comes to something else, every
-call has a process of its own as well. Nothing of this is charged to the program, and nothing of it asks what is right.
+Calls are asked in one process, which says whether the program keeps what it kept when it was loaded, and was told
+nothing by addresses. Where it was, or does not say, every call has a process of its own. Nothing of this is charged to
+the program, and nothing of it asks what is right.
 
 Pure bookkeeping. Does not start processes and does not keep time: see `local.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import re
 from collections.abc import Sequence
@@ -44,8 +42,6 @@ class _SharedProcess:
     strikes: int
     spent_ns: int
     asleep_s: float
-    again: Sequence[int] = ()
-    """Places of the calls that are asked once more, in their order."""
 
 
 @dataclass(slots=True)
@@ -78,13 +74,8 @@ class Task:
     """Of the running process, where its calls are looked at."""
 
     @property
-    def is_again(self) -> bool:
-        """Whether calls are asked once more."""
-        return self.company is not None and bool(self.company.again)
-
-    @property
     def done(self) -> bool:
-        is_whole = self.loaded and len(self.outcomes) == len(self.items) and not self.is_again
+        is_whole = self.loaded and len(self.outcomes) == len(self.items)
         return self.load_failure is not None or is_whole
 
 
@@ -107,9 +98,6 @@ def has(job: Job) -> int:
 
 def payload(task: Task) -> tuple[bytes, bytes]:
     """The job from its next item on, as the candidate reads it: its head, and as many items as fit one hand-over."""
-    if task.company is not None and task.company.again:
-        items = [task.items[place] for place in task.company.again]
-        return _handed_over(task, items, looks=True, elsewhere=_digest(b"".join(items)))
     first = len(task.outcomes)
     left = task.items[first : first + 1] if wants_a_process_each(task) else task.items[first:]
     size, last, was_apart = 0, first, False
@@ -120,20 +108,11 @@ def payload(task: Task) -> tuple[bytes, bytes]:
         size, last, was_apart = size + len(item), last + 1, is_apart
     looks = not task.job.is_shared and last - first > 1
     task.company = _SharedProcess(first, task.strikes, task.spent_ns, task.asleep_s) if looks else None
-    return _handed_over(task, task.items[first:last], looks)
-
-
-def _handed_over(task: Task, items: Sequence[bytes], looks: bool, elsewhere: int = 0) -> tuple[bytes, bytes]:
-    task.handed_over = len(items)
+    task.handed_over = last - first
     task.head = task.head or _head(task.job)
-    body = b"".join(items)
-    told = {"sets": _SETS.search(body) is not None, "looks": looks, "elsewhere": elsewhere, "sizes": [*map(len, items)]}
-    return marshal.dumps(task.head | told), body
-
-
-def _digest(text: bytes) -> int:
-    """A number above 0."""
-    return int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "little") | 1
+    body = b"".join(task.items[first:last])
+    sizes = [*map(len, task.items[first:last])]
+    return marshal.dumps(task.head | {"sets": _SETS.search(body) is not None, "looks": looks, "sizes": sizes}), body
 
 
 def wants_a_process_each(task: Task) -> bool:
@@ -179,37 +158,10 @@ def absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Out
     task.denied |= dict.fromkeys(known[: max(0, MOST_NOTES - len(task.denied))])
     records = [record for record in records if record.kind != "D"]
     kinds, company = {record.kind for record in records}, task.company
-    if company is not None and ("A" in kinds or (company.again and not _are_same(task, company, records))):
+    if company is not None and "A" in kinds:
         _part(task, company)
-    elif company is not None and company.again:
-        task.company = None
     else:
         _absorb(task, records, cpu_ns, failure, asleep_s)
-        if company is not None and task.load_failure is None:
-            _look(task, company, records)
-
-
-def _look(task: Task, company: _SharedProcess, records: list[CandidateRecord]) -> None:
-    """Calls of a program that is not plain are asked once more."""
-    answered = min(sum(record.kind in _OUTCOMES for record in records), len(task.outcomes) - company.outcomes)
-    places = range(company.outcomes, company.outcomes + answered)
-    again = [place for place in places if task.outcomes[place].tried and not task.outcomes[place].kind.is_strike]
-    if len(again) > 1 and records[0].payload != b"plain":
-        company.again = [again[-1], *sorted(again[:-1], key=lambda place: _digest(task.items[place]))]
-    else:
-        task.company = None
-
-
-def _are_same(task: Task, company: _SharedProcess, records: list[CandidateRecord]) -> bool:
-    """Whether calls that were asked once more came to what they had come to."""
-    answers = [record for record in records if record.kind in _OUTCOMES]
-    if len(answers) != len(company.again):
-        return False
-    for place, record in zip(company.again, answers, strict=True):
-        outcome = task.outcomes[place]
-        if (_OUTCOMES[record.kind], *_told(record)) != (outcome.kind, outcome.value, outcome.error):
-            return False
-    return True
 
 
 def _told(record: CandidateRecord) -> tuple[bytes, str]:

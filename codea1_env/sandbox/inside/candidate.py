@@ -4,7 +4,6 @@ Does not promise anything to the judge. The program may patch, forge or kill wha
 returned value", and the process holds nothing that would tell which value is the right one.
 """
 
-import _random
 import _thread
 import builtins
 import contextlib
@@ -259,10 +258,7 @@ def _look_at_evaluated(seen: looks.Looks, results: Results) -> None:
 
 def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> None:
     """The calls one after another. With `looks`, ends before an answer is written where the program does not keep what
-    it kept when it was loaded. With `elsewhere`, memory is at other addresses."""
-    elsewhere, count = job["elsewhere"], len(job["sizes"])
-    moved = _moved(elsewhere) if elsewhere else iter(())
-    next(moved, None)
+    it kept when it was loaded, or may be told by an address."""
     loaded = _load(job, results)
     if loaded is None:
         return
@@ -282,17 +278,15 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
         _collect()
         _freeze()
     patterns = dict(_patterns)
-    results.write(LOADED, b"plain" if seen and kept and seen.is_plain() else b"")
+    results.write(LOADED)
     read_json, decode, max_bytes, levels = _read_json, values.decode, job["value_bytes"], sys.getrecursionlimit()
     text: bytes
 
     def call() -> object:
         (positional, named), _ = read_json(text.decode("ascii"), 0)
         if len(positional) == 1 and type(positional[0]) is dict and type(positional[0].get("e")) is list:
-            next(moved, None)
             return _asked(namespace, function, *positional[0]["e"])
         given, by_name = [decode(node) for node in positional], {name: decode(node) for name, node in named}
-        next(moved, None)
         return function(*given, **by_name)
 
     def leave() -> None:
@@ -306,33 +300,10 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
             _forget_patterns()
             _patterns.update(patterns)
             values.begin()
-        _attempt(results, call, max_bytes, is_first=bool(elsewhere) or not number, leave=leave)
-        if not number and not elsewhere and count > 1:
+        _attempt(results, call, max_bytes, is_first=not number, leave=leave)
+        if not number and len(job["sizes"]) > 1:
             sys.setrecursionlimit(levels - _SPARED_STACK)
-    if count > 1:
-        sys.setrecursionlimit(levels)
-
-
-_FIVE = (0, 1, 2, 3, 4)
-_MADE: tuple[tuple[Callable[[Any], object], tuple[Any, ...]], ...] = (
-    (object.__new__, 5 * (object,)), (float, _FIVE), ((1 << 40).__add__, _FIVE), (list, 5 * ((0,),)),
-    (dict, 5 * (((0, 0),),)), (tuple, 5 * ([0],)), (tuple, 5 * ([0, 0],)), (lambda n: lambda: n, _FIVE),
-    (lambda n: [n].append, _FIVE), (iter, 5 * ([0],)), (set, 5 * ((0,),)), (lambda n: (m for m in (n,)), _FIVE),
-    *((bytes, tuple(range(size, size + 5))) for size in range(1, 470, 16)),
-    *((bytes, tuple(range(size, size + 320, 64))) for size in range(500, 5000, 500)),
-)  # fmt: skip
-"""What makes an object of a size, or of a kind whose memory is kept for the next one, and what it is given."""
-
-
-def _moved(seed: int) -> Iterator[None]:
-    """Each time some objects of every kind are made and kept until the next, so that what comes now is elsewhere."""
-    kept: list[object] = [None] * len(_MADE)
-    chance = _random.Random(seed)
-    while True:
-        counts = chance.getrandbits(8 * len(_MADE)).to_bytes(len(_MADE), "little")
-        for place, (make, given) in enumerate(_MADE):
-            kept[place] = [*map(make, given[: 1 + counts[place] % 5])]
-        yield
+    sys.setrecursionlimit(levels)
 
 
 def _asked(namespace: dict[str, Any], function: Any, name: str, text: str) -> object:

@@ -1,7 +1,7 @@
-"""What the text of a program names, read off its compiled code before any of it runs: far words, and what is plain.
+"""What the text of a program names, read off its compiled code before any of it runs.
 
 A far word reaches what `state.py` does not look at, or tells of the process itself: the collector, frames, modules that
-are not on the list, addresses, clocks. A plain program names nothing but what is its own or pure.
+are not on the list, addresses, clocks. What is neither the program's own nor of the listed modules is one, too.
 Names only: what a program does with them is none of this module's business.
 """
 
@@ -106,8 +106,10 @@ _COLLECTION_ABCS = frozenset("send throw close".split())
 """Methods without underscores that the library's abstract classes ask for."""
 _INTERNING = frozenset("PurePath PurePosixPath PureWindowsPath namedtuple setattr".split() if _IMMORTAL else ())
 """What interns the texts that it is given."""
+_UNWRITTEN = frozenset("where empty align type __class__".split())
+"""Beside the far words of numpy: with these it makes arrays of memory that nobody has written to."""
 _hidden: "frozenset[str]" = frozenset()
-_pure: "frozenset[str]" = frozenset()
+_known: "frozenset[str]" = frozenset()
 _of_typing: "frozenset[str]" = frozenset()
 _loaded: "frozenset[str]" = frozenset()
 _anywhere: "frozenset[str]" = frozenset()
@@ -116,8 +118,8 @@ _anywhere: "frozenset[str]" = frozenset()
 
 def learn(all_kinds: "set[type]") -> None:
     """In the zygote, which has `all_kinds` of objects: what names its modules and types have, and which are hidden."""
-    global _hidden, _pure, _of_typing, _loaded, _anywhere
-    modules = [sys.modules[module] for module in MODULES.intersection(sys.modules) if not module.startswith("numpy")]
+    global _hidden, _known, _of_typing, _loaded, _anywhere
+    modules = [sys.modules[module] for module in MODULES.intersection(sys.modules)]
     names = {name for module in modules for name in vars(module)}
     builtins_names = {name for module in modules for name, value in vars(module).items() if value is builtins}
     _hidden = frozenset(name for name in names if name.startswith("_")) - _OWN - {"_"} | builtins_names
@@ -125,7 +127,7 @@ def learn(all_kinds: "set[type]") -> None:
     held = (
         {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins), "hexdigest"} | MODULES
     )  # of a hash
-    _pure = frozenset(name for name in held if not name.startswith("_")) | _OWN
+    _known = frozenset(name for name in held if not name.startswith("_")) | _OWN
     _of_typing = frozenset(vars(sys.modules["typing"]))
     _loaded = frozenset(sys.modules)
     of_kinds = {name for kind in all_kinds for name in vars(kind)}
@@ -266,10 +268,13 @@ class Looks:
         far = far or {name for name in used | self._own if name.startswith(OURS)}
         for name in sorted(far):
             return f"uses the name {name}"
+        unknown = self.names - self._own - _known
+        for name in sorted(unknown if not self.imported <= _loaded else unknown & _anywhere):
+            return f"uses the name {name}, which is not on the list"
         given = used & _GIVERS or self._in_functions & {"field", "fields"}
         if self.stores and given:
             return "may store in a class of a library that it does not name"
-        if "numpy" in self.tops and "where" in self._texts:
+        if "numpy" in self.tops and not _UNWRITTEN.isdisjoint((*self._texts, *used)):
             return "may read memory that nobody has written to"
         if any(map(_DUNDER.fullmatch, self._stored)) or self._stored & _COLLECTION_ABCS:
             return "may change what a class is an instance of, which abc remembers"
@@ -295,13 +300,6 @@ class Looks:
         return not (_FORMATS.isdisjoint(self._operations) and self.names.isdisjoint(_SHOWING)) or any(
             "%" in text or text == "file" for text in self._texts
         )
-
-    def is_plain(self) -> bool:
-        """Whether nothing that the program does can reach more than its arguments and what it keeps."""
-        impure = self.names - self._own - _pure
-        if not impure.isdisjoint(_anywhere) or (impure and not self.imported <= _loaded):
-            return False
-        return "numpy" not in self.tops  # sums hang on how an array lies in memory
 
 
 def _makes_sets(part: types.CodeType) -> bool:

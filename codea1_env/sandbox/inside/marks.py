@@ -99,6 +99,8 @@ _SHOWING = frozenset(
      contextvars.Token)
 )  # fmt: skip
 """Types whose objects' text has their address, beside those that have the text of any object."""
+_OWN_TEXTS = ("_hashlib", "numpy.random")
+"""Modules with types that put an address into a text of their own."""
 _HASHING = frozenset((types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType, complex))
 """Types whose objects' hash may be made of an address, likewise."""
 _ONE = frozenset((type(None), type(Ellipsis), type(NotImplemented)))
@@ -122,7 +124,7 @@ def _watched() -> "Iterator[tuple[int, int, int]]":
 
 
 def _shows(kind: type, of_object: int) -> "int | None":
-    is_shown = _at(id(kind) + _REPR) == of_object or kind in _SHOWING or kind.__module__ == "_hashlib"
+    is_shown = _at(id(kind) + _REPR) == of_object or kind in _SHOWING or str(kind.__module__).startswith(_OWN_TEXTS)
     return ALWAYS if is_shown else None
 
 

@@ -36,7 +36,9 @@ _EXACT: "frozenset[type]" = frozenset((int, str, bytes))
 _WARNED = "__warningregistry__"
 """What a warning leaves among the names, where no program can name it."""
 _HEAP_TYPE = 1 << 9
-_flags, _mro, _namespace = (type.__dict__[name].__get__ for name in ("__flags__", "__mro__", "__dict__"))
+_flags, _mro, _namespace, _dict_offset = (
+    type.__dict__[name].__get__ for name in ("__flags__", "__mro__", "__dict__", "__dictoffset__")
+)
 _frame = types.GeneratorType.__dict__["gi_frame"].__get__
 _cache_info = type(functools.lru_cache(len)).cache_info
 _maxlen = collections.deque.__dict__["maxlen"].__get__
@@ -233,7 +235,7 @@ class State:
         is_code = type(value) is types.FunctionType or isinstance(value, type) or is_alias
         may_change = type(value) not in _UNCHANGING and (self._code.stores or not is_code)
         own: Any = None
-        if _flags(type(value)) & _HEAP_TYPE:
+        if _dict_offset(type(value)):
             with contextlib.suppress(AttributeError):
                 own = object.__getattribute__(value, "__dict__")  # from now on an object of its own, with the names
         references, inside = _references(value), _inside(value) if may_change or not is_alias else ()

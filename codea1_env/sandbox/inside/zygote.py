@@ -285,7 +285,6 @@ def warm_up(number: "isolation.OwnNumber", filters: "dict[int, isolation.Seccomp
         "sets": False,
         "entry_point": "f",
         "looks": marks.is_watching,
-        "elsewhere": 0,
         "value_bytes": 1 << 20,
     }
     items = [json.dumps(item).encode() for item in arguments]

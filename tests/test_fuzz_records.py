@@ -114,18 +114,18 @@ def test_a_job_ends_whatever_its_processes_write_and_no_value_is_but_a_value_rec
     job = CallsJob("", "f", (b"[[],[]]",) * calls, LIMITS)
     task = Task(job, job.calls)
     spelled = {record.payload for records, *_ in processes for record in records if record.kind == "V"}
-    # Calls are asked together, then once more, and each alone: no process is for nothing.
-    for turn in range(3 * calls + 3):
+    # Calls are asked together, then each alone: no process is for nothing.
+    for turn in range(2 * calls + 2):
         if task.done:
             break
         records, cpu_ns, kind = processes[turn % len(processes)]
         payload(task)
-        before, looked = list(task.outcomes), (task.is_alone, task.is_again)
+        before, was_alone = list(task.outcomes), task.is_alone
         absorb(task, list(records), cpu_ns, Outcome(kind))
-        became = (task.is_alone, task.is_again)
-        kept = len(before) if looked == became else 0 if task.is_alone and not looked[0] else len(before)
+        is_parted = task.is_alone and not was_alone
+        kept = 0 if is_parted else len(before)
         assert task.outcomes[:kept] == before[:kept]
-        assert len(task.outcomes) > len(before) or task.done or looked != became, "it would go on for ever"
+        assert len(task.outcomes) > len(before) or task.done or is_parted, "it would go on for ever"
     assert task.done
     assert (task.load_failure is None) == task.loaded
     assert len(task.outcomes) == (calls if task.loaded else 0)

@@ -48,7 +48,7 @@ CODE_BUILTINS = {
     name: getattr(builtins, name) for name in scope.CODE_BUILTINS | scope.GIVEN if hasattr(builtins, name)
 } | {name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)}
 
-_collect, _freeze = gc.collect, gc.freeze
+_collect, _freeze, _forget_names = gc.collect, gc.freeze, sys._clear_type_cache
 _scanner: Any = json.JSONDecoder()
 _read_json = _scanner.scan_once  # held by the process, so that no program puts another in its place
 _forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
@@ -192,6 +192,7 @@ def _collect_garbage() -> None:
     """Whatever a call leaves, no other is to meet: its memory, its buffers, texts that are kept once."""
     with contextlib.suppress(MemoryError):  # a process that keeps all of its memory has one item only
         _collect()
+    _forget_names()  # which keeps texts that attributes were asked for by
 
 
 def _executed(code: types.CodeType) -> dict[str, Any]:

@@ -46,6 +46,9 @@ _references = gc.get_referents
 _doubles = struct.Struct("dd").pack
 _OF_SET = struct.calcsize("nnnPnn")
 """Bytes of a set before its table: also how many places are spent, and where `pop` goes on."""
+_IN_DICT, _IN_KEYS, _OF_KEYS = struct.calcsize("nPnQ"), struct.calcsize("nBBBI"), struct.calcsize("nn")
+_pair = struct.Struct("PP").unpack
+"""Where a table has the addresses of its entries and of values apart from them; where entries have their numbers."""
 
 _WITH_NUMBERS = (UnicodeError, OSError)
 """Exceptions with fields that are no objects."""
@@ -63,8 +66,8 @@ _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
         lambda value: (),
     ),
     object: lambda value: _filled(value),
-    dict: lambda value: (*dict.keys(value),),
-    collections.OrderedDict: lambda value: (*collections.OrderedDict.__iter__(value),),
+    dict: lambda value: (*dict.keys(value), _places(value)),
+    collections.OrderedDict: lambda value: (*collections.OrderedDict.__iter__(value), *dict.keys(value)),
     collections.deque: lambda value: [_maxlen(value)],
     set: lambda value: [ctypes.string_at(id(value) + object.__basicsize__, _OF_SET)],
     bytearray: lambda value: [bytes(bytearray.__getitem__(value, slice(None)))],
@@ -318,6 +321,13 @@ def _inside(value: Any) -> "Sequence[object]":
             except Exception:
                 raise Unseen from None
     raise Unseen
+
+
+def _places(value: Any) -> str:
+    """How many entries are left and were used, also deleted ones: a loop that changes the table goes on by them. As the
+    same object for the same numbers; "" where the entries are those of a class."""
+    keys, values = _pair(ctypes.string_at(id(value) + _IN_DICT, _OF_KEYS))
+    return "" if values else sys.intern(ctypes.string_at(keys + _IN_KEYS, _OF_KEYS).hex())
 
 
 def _filled(value: Any) -> "list[object]":

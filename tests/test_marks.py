@@ -55,6 +55,10 @@ def caught(error):
         raise error
     except error:
         pass
+def fresh(size):
+    for _ in range(20):
+        np.full(size, 2.5)
+    return np.empty(size)
 def catches(function):
     try:
         function()
@@ -94,6 +98,8 @@ said = {
     "stack": of(deeper),
     "memory": [of(caught, MemoryError), of(caught, Full), of(lambda: "x" * (1 << 62)), of(lambda: [0] * (1 << 62))],
     "other": [of(caught, ValueError), of(caught, RuntimeError), of(next, iter(()))],
+    "zeros": bool((fresh(40) == 0).all() and (fresh(1 << 20) == 0).all()),
+    "bytes": [of(bytes, each) for each in (np.array([old], object), np.zeros(1, "O,i8")[0], np.matrix([[old]]))],
     "same": (hash(old), repr(old), hash(Old), hash(len), hash(2.5)) == before,
 }
 print(json.dumps(said))
@@ -127,6 +133,11 @@ def test_the_end_of_stack_and_memory_is_marked_also_where_it_is_caught(said: dic
     assert said["stack"][marks.EXHAUSTED]
     assert all(found[marks.EXHAUSTED] for found in said["memory"])
     assert not any(found[marks.EXHAUSTED] for found in said["other"])
+
+
+def test_memory_of_arrays_has_zeros_and_that_of_objects_is_marked(said: dict[str, Any]) -> None:
+    assert said["zeros"]
+    assert all(found[marks.SHOWN] for found in said["bytes"])
 
 
 def test_what_is_marked_has_the_results_that_it_had(said: dict[str, Any]) -> None:
@@ -180,6 +191,20 @@ def test_the_instructions_set_a_mark_and_go_on(machine: str) -> None:
         assert not is_marked(machine, marks.NAN, struct.pack("<d", number), object.__basicsize__)
     for bits in (0x7FF8 << 48, 0xFFF8 << 48, (0x7FF0 << 48) + 1, (1 << 64) - 1):
         assert is_marked(machine, marks.NAN, struct.pack("<Q", bits), object.__basicsize__)
+
+
+@pytest.mark.parametrize("machine", marks.CLEARING)
+def test_memory_of_a_size_is_asked_for_as_that_of_one_object_with_zeros(machine: str) -> None:
+    architecture, mode, _, kept = {"aarch64": ARM64, "x86_64": X86_64}[machine]
+    processor = unicorn.Uc(architecture, mode)
+    for start in (CODE, NEXT):
+        processor.mem_map(start, 0x1000)
+    processor.mem_write(CODE, marks.clearing(machine, NEXT))
+    for number, register in enumerate(kept):
+        processor.reg_write(register, 0x1000 + number)
+    processor.emu_start(CODE, NEXT, count=20)
+    context, count, size = [processor.reg_read(register) for register in kept[:3]]
+    assert (context, count, size) == (0x1000, 1, 0x1001)
 
 
 def test_types_lie_as_the_instructions_have_it() -> None:

@@ -38,12 +38,12 @@ _FAR_IN = {
         "cwd home absolute resolve exists stat iterdir glob rglob read_text read_bytes write_text write_bytes is_file "
         "is_dir owner expanduser touch mkdir".split()
     ),
-    # memory that nobody has written to, files, what is set for all
+    # memory with addresses, files, what is set for all
     "numpy": frozenset(
-        "empty empty_like ndarray ctypeslib core lib f2py testing compat memmap fromfile tofile save savez "
+        "tobytes tostring dumps ctypeslib core lib f2py testing compat memmap fromfile tofile save savez "
         "savetxt load loadtxt genfromtxt fromregex DataSource seterr seterrcall seterrobj setbufsize "
-        "set_printoptions set_string_function set_numeric_ops default_rng byte_bounds recarray chararray "
-        "masked_all masked_all_like nditer set_default_printstyle _core dump add_docstring add_newdoc "
+        "set_printoptions set_string_function set_numeric_ops default_rng byte_bounds "
+        "nditer set_default_printstyle _core dump add_docstring add_newdoc "
         "printoptions show_config get_bit_generator set_bit_generator".split()
     ),
 }
@@ -106,8 +106,6 @@ _COLLECTION_ABCS = frozenset("send throw close".split())
 """Methods without underscores that the library's abstract classes ask for."""
 _INTERNING = frozenset("PurePath PurePosixPath PureWindowsPath namedtuple setattr eval".split() if _IMMORTAL else ())
 """What interns the texts that it is given."""
-_UNWRITTEN = frozenset("where empty align type __class__".split())
-"""Beside the far words of numpy: with these it makes arrays of memory that nobody has written to."""
 _hidden: "frozenset[str]" = frozenset()
 _known: "frozenset[str]" = frozenset()
 _of_typing: "frozenset[str]" = frozenset()
@@ -279,8 +277,6 @@ class Looks:
         given = used & _GIVERS or self._in_functions & {"field", "fields"}
         if self.stores and given:
             return "may store in a class of a library that it does not name"
-        if "numpy" in self.tops and not _UNWRITTEN.isdisjoint((*self._texts, *used)):
-            return "may read memory that nobody has written to"
         if any(map(_DUNDER.fullmatch, self._stored)) or self._stored & _COLLECTION_ABCS:
             return "may change what a class is an instance of, which abc remembers"
         if self._compares and used & _INTERNING:

@@ -13,6 +13,7 @@ import contextvars
 import ctypes
 import mmap
 import os
+import sys
 import types
 import weakref
 from collections.abc import Iterator
@@ -24,10 +25,13 @@ _marks = (ctypes.c_ubyte * 3)()
 _seen = memoryview(_marks).cast("B")
 is_watching = False
 _BYTES = 1 << 14
-_DEALLOC, _REPR, _HASH, _FLAGS, _SIZE = 48, 88, 120, 168, 32
-"""Where a type has its functions, its flags and the size of its objects: bytes from its beginning."""
+_DEALLOC, _REPR, _HASH, _BUFFER, _FLAGS, _SIZE = 48, 88, 120, 160, 168, 32
+"""Where a type has its functions, what gives its objects' memory, its flags and the size of its objects: bytes from its
+beginning."""
 _OF_DESCRIPTOR = 48
 """Where the descriptor of such a function has it."""
+_ARRAYS_ALLOCATOR, _MALLOC, _CALLOC = 306, 136, 144
+"""Where numpy's table has what allocates the memory of arrays, and where that has its functions."""
 
 ALWAYS, MADE, NAN = range(3)
 """What sets a mark: every object; a class that a statement or a call has made; a float that is no number."""
@@ -46,6 +50,13 @@ CODE = {
     ),
 }
 """Of a processor: the conditions, and what sets a mark and goes on. The object is a function's first argument."""
+CLEARING = {
+    # mov rdx, rsi; mov esi, 1; mov rax, NEXT; jmp rax
+    "x86_64": "4889f2be01000000 48b8{next}ffe0",
+    # mov x2, x1; mov x1, 1; ldr x16, NEXT; br x16
+    "aarch64": "e20301aa210080d2 5000005800021fd6 {next}",
+}
+"""Likewise, what asks for memory for one object of a size where memory of that size is asked for: it has zeros."""
 
 
 def instructions(machine: str, condition: int, mark: int, following: int) -> bytes:
@@ -55,11 +66,20 @@ def instructions(machine: str, condition: int, mark: int, following: int) -> byt
     return bytes.fromhex(conditions[condition] + rest.format(**places))
 
 
+def clearing(machine: str, following: int) -> bytes:
+    """Go on at `following`, which clears what it gives."""
+    return bytes.fromhex(CLEARING[machine].format(next=following.to_bytes(8, "little").hex()))
+
+
 def watch() -> None:
     """In the zygote. Where the machine does not permit it, `is_watching` stays False, and each call is alone."""
     global is_watching
     machine = os.uname().machine
     if machine not in CODE or not _is_as_known():
+        return
+    try:
+        allocator = _allocator()
+    except ValueError:
         return
     page = mmap.mmap(-1, _BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(page))
@@ -73,6 +93,9 @@ def watch() -> None:
             begin = begins[function, mark, condition] = start + page.tell()
             page.write(code.ljust(-len(code) % 16 + len(code)))
         places.append((place, begin))
+    if allocator:
+        places.append((allocator + _MALLOC, start + page.tell()))
+        page.write(clearing(machine, _at(allocator + _CALLOC)))
     if ctypes.CDLL(None).mprotect(ctypes.c_void_p(start), _BYTES, mmap.PROT_READ | mmap.PROT_EXEC):
         return
     for place, begin in places:
@@ -103,6 +126,8 @@ _OWN_TEXTS = ("_hashlib", "numpy.random")
 """Modules with types that put an address into a text of their own."""
 _HASHING = frozenset((types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType, complex))
 """Types whose objects' hash may be made of an address, likewise."""
+_HOLDING = ("ndarray", "void")
+"""Types of numpy whose objects' memory may have addresses of others, which it gives to whatever reads bytes."""
 _ONE = frozenset((type(None), type(Ellipsis), type(NotImplemented)))
 """Types of an object that is at the same address in all processes."""
 
@@ -121,6 +146,9 @@ def _watched() -> "Iterator[tuple[int, int, int]]":
                 described = vars(kind).get(name)  # from which classes of Python inherit
                 if type(described) is types.WrapperDescriptorType:
                     yield id(described) + _OF_DESCRIPTOR, mark, condition
+        giving = _at(id(kind) + _BUFFER)
+        if giving and _at(giving) and any(base.__name__ in _HOLDING for base in kind.__mro__):
+            yield giving, SHOWN, ALWAYS
 
 
 def _shows(kind: type, of_object: int) -> "int | None":
@@ -146,6 +174,18 @@ def kinds() -> "set[type]":
         found |= inner
         waiting += inner
     return found
+
+
+def _allocator() -> int:
+    """Where it is that allocates the memory of arrays; 0 where there is no numpy. Raises ValueError for another one."""
+    numpy = sys.modules.get("numpy._core._multiarray_umath") or sys.modules.get("numpy.core._multiarray_umath")
+    if numpy is None:
+        return 0
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    held = _at(pointer(vars(numpy)["_ARRAY_API"], None) + _ARRAYS_ALLOCATOR * ctypes.sizeof(ctypes.c_void_p))
+    allocator: int = pointer(ctypes.py_object.from_address(held), b"mem_handler")
+    return allocator
 
 
 def _at(place: int) -> int:

@@ -112,7 +112,10 @@ def learn() -> None:
     """In the zygote: everything that there is now was there before any program."""
     global _old, _aliases, _array
     looks.learn(marks.kinds())
-    _array = getattr(sys.modules.get("numpy"), "ndarray", None)
+    numpy: Any = sys.modules.get("numpy")
+    _array = getattr(numpy, "ndarray", None)
+    if numpy:  # of a function of arrays there is nothing to see but its references and attributes
+        _INSIDES[numpy.ufunc] = _INSIDES[list]
     typing = vars(sys.modules["typing"])
     kinds = [kind for kind in typing.values() if isinstance(kind, type)]
     _aliases = frozenset(kind for kind in kinds if issubclass(kind, typing["_BaseGenericAlias"]))

@@ -98,8 +98,9 @@ _STORING = ("__annotations__", "__init__")
 """What stores attributes of its own object, of a module, too."""
 _OF_ALIASES = frozenset("_name _inst _nparams _paramspec_tvars _typevar_types".split())
 """What an alias of `typing` keeps itself; every other attribute is its class'."""
-_ASKED_LATE = frozenset("__del__ __subclasshook__ __subclasscheck__".split())
-"""Methods that run when the collector pleases, or whose answers abc remembers."""
+_ASKED_LATE = frozenset("__del__ __subclasshook__ __subclasscheck__ __index__".split())
+"""Methods that run when the collector pleases, whose answers abc remembers, or of which numpy forgets the end of the
+stack."""
 _GIVERS = frozenset("type __class__ get_origin parse_array parse_object pathmod".split())
 """What gives a part of a library that the program need not name."""
 _COLLECTION_ABCS = frozenset("send throw close".split())

@@ -43,6 +43,7 @@ _frame = types.GeneratorType.__dict__["gi_frame"].__get__
 _cache_info = type(functools.lru_cache(len)).cache_info
 _maxlen = collections.deque.__dict__["maxlen"].__get__
 _references = gc.get_referents
+_ordered = collections.OrderedDict.__iter__
 _doubles = struct.Struct("dd").pack
 _OF_SET = struct.calcsize("nnnPnn")
 """Bytes of a set before its table: also how many places are spent, and where `pop` goes on."""
@@ -67,7 +68,7 @@ _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
     ),
     object: lambda value: _filled(value),
     dict: lambda value: (*dict.keys(value), _places(value)),
-    collections.OrderedDict: lambda value: (*collections.OrderedDict.__iter__(value), *dict.keys(value)),
+    collections.OrderedDict: lambda value: (*_ordered(value), *dict.keys(value), _places(value)),
     collections.deque: lambda value: [_maxlen(value)],
     set: lambda value: [ctypes.string_at(id(value) + object.__basicsize__, _OF_SET)],
     bytearray: lambda value: [bytes(bytearray.__getitem__(value, slice(None)))],

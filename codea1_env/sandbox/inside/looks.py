@@ -64,6 +64,8 @@ _FIELD = re.compile(r"\{[^{}]*\.(\w+)")
 """An attribute that a format reads."""
 _PATTERN = opcode.opmap["MATCH_CLASS"]
 _IMPORT, _CAUGHT, _CALL = (opcode.opmap[name] for name in ("IMPORT_NAME", "PUSH_EXC_INFO", "CALL"))
+_BETWEEN = frozenset(opcode.opmap.get(name, 0) for name in ("CACHE", "EXTENDED_ARG", "PRECALL"))
+"""What may stand between one call and another, or what stores its value."""
 _SETS = frozenset(opcode.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _SET_NAMES = frozenset("set frozenset Set MutableSet KeysView ItemsView SortedSet keys items hash".split())
 _IS, _IS_NAMES = opcode.opmap["IS_OP"], frozenset(("is_", "is_not"))
@@ -214,18 +216,20 @@ class Looks:
             self._bindings(part)
 
     def _bindings(self, part: types.CodeType) -> None:
-        wide, brought, before, last = 0, "", 0, 0
+        wide, brought, calls = 0, "", 0
+        classes = {each.co_name for each in part.co_consts if type(each) is types.CodeType and not _is_function(each)}
         bound: set[str] | None = None
         for operation, argument in zip(part.co_code[::2], part.co_code[1::2], strict=True):
             argument |= wide
             wide = argument << 8 if operation == opcode.EXTENDED_ARG else 0
-            if operation not in (opcode.EXTENDED_ARG, 0):  # 0 is room for the interpreter
-                before, last = last, operation
             if operation not in _NAMED:
+                if operation not in _BETWEEN:
+                    calls = calls + 1 if operation == _CALL else 0
                 continue
             name = part.co_names[argument >> _SHIFTS.get(operation, 0)]
-            if not part.co_flags & _IN_FUNCTION and (operation != _STORE or before == _CALL):
+            if not _is_function(part) and (operation != _STORE or calls > (name in classes)):  # a class is called once
                 self._at_load.add(name)
+            calls = 0
             if operation == _IMPORT:
                 bound = self._brought.setdefault(name, set())
                 if part.co_name != "<module>":  # where it is no global, that it is used is not seen
@@ -311,6 +315,10 @@ class Looks:
             run = [part for part in parts if not part.co_flags & _IN_FUNCTION or _is_of(part, names)]
             names.update(name for part in run if part.co_flags & _IN_FUNCTION for name in part.co_names)
         return run
+
+
+def _is_function(part: types.CodeType) -> bool:
+    return part.co_flags & _IN_FUNCTION != 0
 
 
 def _is_of(part: types.CodeType, names: "set[str]") -> bool:

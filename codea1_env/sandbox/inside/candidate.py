@@ -192,7 +192,6 @@ def _collect_garbage() -> None:
     """Whatever a call leaves, no other is to meet: its memory, its buffers, texts that are kept once."""
     with contextlib.suppress(MemoryError):  # a process that keeps all of its memory has one item only
         _collect()
-    _forget_names()  # which keeps texts that attributes were asked for by
 
 
 def _executed(code: types.CodeType) -> dict[str, Any]:
@@ -293,6 +292,8 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     def leave() -> None:
         if seen:
             _collect_garbage()
+        if seen and seen.compares:
+            _forget_names()  # the texts that attributes were asked for by, which are kept
         if seen and kept and (_is_told_apart(seen.makes_sets) or not kept.is_as_loaded()):
             results.write(ALONE)
 

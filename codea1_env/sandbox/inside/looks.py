@@ -191,9 +191,9 @@ class Looks:
         self.stores = self.sets or not (self.names.isdisjoint(_STORING) and self._operations.isdisjoint(_STORES))
         """Whether it stores attributes, of functions and classes, too."""
         self.evaluates = "eval" in self._builtins
-        self._compares = _IS in self._operations or not self.names.isdisjoint(_IS_NAMES)
+        self.compares = _IS in self._operations or not self.names.isdisjoint(_IS_NAMES)
         """Whether it may ask if two objects are one."""
-        self.tells_apart = self._compares or "__hash__" in self._own or self._shows()
+        self.tells_apart = self.compares or "__hash__" in self._own or self._shows()
         self.tells_apart |= "get_args" in self.names or not self._in_functions.isdisjoint(_of_typing)
         """Whether it may tell equal objects of `typing` from each other."""
         self.stores_in_aliases = not self._stored.isdisjoint(_OF_ALIASES)
@@ -284,7 +284,7 @@ class Looks:
             return "may store in a class of a library that it does not name"
         if any(map(_DUNDER.fullmatch, self._stored)) or self._stored & _COLLECTION_ABCS:
             return "may change what a class is an instance of, which abc remembers"
-        if self._compares and used & _INTERNING:
+        if self.compares and used & _INTERNING:
             return "may meet a text that is kept for good"
         if self._suspends_in_handlers or self._own & _ASKED_LATE or (self._stored and "runtime_checkable" in used):
             return "may do something when it is let go of, or answer abc differently"

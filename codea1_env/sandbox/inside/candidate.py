@@ -48,7 +48,7 @@ CODE_BUILTINS = {
     name: getattr(builtins, name) for name in scope.CODE_BUILTINS | scope.GIVEN if hasattr(builtins, name)
 } | {name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)}
 
-_collect, _freeze, _forget_names = gc.collect, gc.freeze, sys._clear_type_cache
+_collect, _freeze = gc.collect, gc.freeze
 _scanner: Any = json.JSONDecoder()
 _read_json = _scanner.scan_once  # held by the process, so that no program puts another in its place
 _forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
@@ -216,7 +216,7 @@ def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, di
         namespace = _executed(code)
         if job.get("epilogue"):
             exec(compile(job["epilogue"], "<program>", "exec", dont_inherit=True), namespace)
-        if seen and job.get("looks") and _is_told_apart(seen.loads_sets):
+        if seen and job.get("looks") and _is_told_apart(seen.makes_sets, seen.loads_sets):
             results.write(ALONE)
         return seen, namespace
     except MemoryError:
@@ -226,9 +226,10 @@ def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, di
     return None
 
 
-def _is_told_apart(has_sets: bool) -> bool:
+def _is_told_apart(has_sets: bool, has_sets_of_classes: bool) -> bool:
     """Whether an object's address was shown, or may have ordered a set."""
-    return marks.has(marks.SHOWN) or (has_sets and marks.has(marks.HASHED))
+    is_ordered = has_sets and marks.has(marks.HASHED)
+    return marks.has(marks.SHOWN) or is_ordered or (has_sets_of_classes and marks.has(marks.CLASSED))
 
 
 def _looked_at(job: dict[str, Any], code: types.CodeType, results: Results) -> looks.Looks:
@@ -292,9 +293,7 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     def leave() -> None:
         if seen:
             _collect_garbage()
-        if seen and seen.compares:
-            _forget_names()  # the texts that attributes were asked for by, which are kept
-        if seen and kept and (_is_told_apart(seen.makes_sets) or not kept.is_as_loaded()):
+        if seen and kept and (_is_told_apart(seen.makes_sets, seen.makes_sets) or not kept.is_as_loaded()):
             results.write(ALONE)
 
     for number, text in enumerate(items):  # noqa: B007

@@ -63,12 +63,12 @@ _IN_TEXT = re.compile(rf"{_DUNDER.pattern}|\b(?:gi|cr|ag|tb|f)_[a-z]+")
 _FIELD = re.compile(r"\{[^{}]*\.(\w+)")
 """An attribute that a format reads."""
 _PATTERN = opcode.opmap["MATCH_CLASS"]
-_IMPORT, _CAUGHT, _CALL = (opcode.opmap[name] for name in ("IMPORT_NAME", "PUSH_EXC_INFO", "CALL"))
-_BETWEEN = frozenset(opcode.opmap.get(name, 0) for name in ("CACHE", "EXTENDED_ARG", "PRECALL"))
-"""What may stand between one call and another, or what stores its value."""
+_IMPORT, _CAUGHT = opcode.opmap["IMPORT_NAME"], opcode.opmap["PUSH_EXC_INFO"]
 _SETS = frozenset(opcode.opmap[name] for name in ("BUILD_SET", "SET_ADD", "SET_UPDATE"))
 _SET_NAMES = frozenset("set frozenset Set MutableSet KeysView ItemsView SortedSet keys items hash".split())
 _IS, _IS_NAMES = opcode.opmap["IS_OP"], frozenset(("is_", "is_not"))
+_DELETES = frozenset(opcode.opmap[name] for name in ("DELETE_SUBSCR", "DELETE_GLOBAL", "DELETE_ATTR"))
+_DELETING = frozenset("pop popitem clear delitem __delitem__".split())
 _BUILTINS = frozenset(vars(builtins))
 _IMMORTAL = sys.version_info[:2] == (3, 12)
 """Whether a text that is interned is never let go of."""
@@ -107,8 +107,10 @@ _GIVERS = frozenset("type __class__ get_origin parse_array parse_object pathmod"
 """What gives a part of a library that the program need not name."""
 _COLLECTION_ABCS = frozenset("send throw close".split())
 """Methods without underscores that the library's abstract classes ask for."""
-_INTERNING = frozenset("PurePath PurePosixPath PureWindowsPath namedtuple setattr eval".split() if _IMMORTAL else ())
-"""What interns the texts that it is given."""
+_INTERNING = frozenset(
+    "hasattr PurePath PurePosixPath PureWindowsPath namedtuple setattr eval".split() if _IMMORTAL else ("hasattr",)
+)
+"""What keeps the texts that it is given."""
 _hidden: "frozenset[str]" = frozenset()
 _known: "frozenset[str]" = frozenset()
 _of_typing: "frozenset[str]" = frozenset()
@@ -166,12 +168,13 @@ class Looks:
         self._suspends_in_handlers = False
         """Whether it has a generator that may be let go of where exceptions are handled."""
         self._texts: list[str] = []
-        self._at_load: set[str] = set()
-        """Names that bodies of modules and classes use, also of what they decorate."""
-        parts = [code]
-        for part in parts:
+        waiting, bodies = [code], []
+        while waiting:
+            part = waiting.pop()
             self._read(part)
-            parts += [each for each in part.co_consts if type(each) is types.CodeType]
+            if not part.co_flags & _IN_FUNCTION or part.co_name == "<setcomp>":
+                bodies.append(part)
+            waiting += [each for each in part.co_consts if type(each) is types.CodeType]
         self.names.update(name for alias, name in self._aliases if alias in self.names)
         has_star = "*" in self._texts
         if has_star and "sys" in self._brought:
@@ -184,16 +187,18 @@ class Looks:
         """Modules that it imports, but for those that it does not use."""
         self.tops = {module.partition(".")[0] for module in self.imported}
         self.makes_sets = has_sets or not (_SETS.isdisjoint(self._operations) and _SET_NAMES.isdisjoint(self.names))
-        self.loads_sets = self.makes_sets and any(map(_makes_sets, self._run_at_load(parts)))
-        """Whether it may have sets as soon as it is loaded; what typing hashes then is no set of the program's."""
+        self.loads_sets = any(map(_makes_sets, bodies))
+        """Whether it may have sets as soon as it is loaded; the classes that typing hashes then are no set's."""
         self.sets = not self.names.isdisjoint(_SETTERS)
         """Whether it may store attributes that it does not name."""
         self.stores = self.sets or not (self.names.isdisjoint(_STORING) and self._operations.isdisjoint(_STORES))
         """Whether it stores attributes, of functions and classes, too."""
         self.evaluates = "eval" in self._builtins
-        self.compares = _IS in self._operations or not self.names.isdisjoint(_IS_NAMES)
+        self._compares = _IS in self._operations or not self.names.isdisjoint(_IS_NAMES)
         """Whether it may ask if two objects are one."""
-        self.tells_apart = self.compares or "__hash__" in self._own or self._shows()
+        self.deletes = not (_DELETES.isdisjoint(self._operations) and _DELETING.isdisjoint(self.names))
+        """Whether it may take something out of a table, which has a place less then."""
+        self.tells_apart = self._compares or "__hash__" in self._own or self._shows()
         self.tells_apart |= "get_args" in self.names or not self._in_functions.isdisjoint(_of_typing)
         """Whether it may tell equal objects of `typing` from each other."""
         self.stores_in_aliases = not self._stored.isdisjoint(_OF_ALIASES)
@@ -216,20 +221,14 @@ class Looks:
             self._bindings(part)
 
     def _bindings(self, part: types.CodeType) -> None:
-        wide, brought, calls = 0, "", 0
-        classes = {each.co_name for each in part.co_consts if type(each) is types.CodeType and not _is_function(each)}
+        wide, brought = 0, ""
         bound: set[str] | None = None
         for operation, argument in zip(part.co_code[::2], part.co_code[1::2], strict=True):
             argument |= wide
             wide = argument << 8 if operation == opcode.EXTENDED_ARG else 0
             if operation not in _NAMED:
-                if operation not in _BETWEEN:
-                    calls = calls + 1 if operation == _CALL else 0
                 continue
             name = part.co_names[argument >> _SHIFTS.get(operation, 0)]
-            if not _is_function(part) and (operation != _STORE or calls > (name in classes)):  # a class is called once
-                self._at_load.add(name)
-            calls = 0
             if operation == _IMPORT:
                 bound = self._brought.setdefault(name, set())
                 if part.co_name != "<module>":  # where it is no global, that it is used is not seen
@@ -284,7 +283,7 @@ class Looks:
             return "may store in a class of a library that it does not name"
         if any(map(_DUNDER.fullmatch, self._stored)) or self._stored & _COLLECTION_ABCS:
             return "may change what a class is an instance of, which abc remembers"
-        if self.compares and used & _INTERNING:
+        if self._compares and used & _INTERNING:
             return "may meet a text that is kept for good"
         if self._suspends_in_handlers or self._own & _ASKED_LATE or (self._stored and "runtime_checkable" in used):
             return "may do something when it is let go of, or answer abc differently"
@@ -306,25 +305,6 @@ class Looks:
         return not (_FORMATS.isdisjoint(self._operations) and self.names.isdisjoint(_SHOWING)) or any(
             "%" in text or text == "file" for text in self._texts
         )
-
-    def _run_at_load(self, parts: "list[types.CodeType]") -> "list[types.CodeType]":
-        """The bodies, and what these name, with all that is within it and that it names."""
-        names, known = set(self._at_load), -1
-        while len(names) > known:
-            known = len(names)
-            run = [part for part in parts if not part.co_flags & _IN_FUNCTION or _is_of(part, names)]
-            names.update(name for part in run if part.co_flags & _IN_FUNCTION for name in part.co_names)
-        return run
-
-
-def _is_function(part: types.CodeType) -> bool:
-    return part.co_flags & _IN_FUNCTION != 0
-
-
-def _is_of(part: types.CodeType, names: "set[str]") -> bool:
-    """Whether it is one of these, is within one, or has no name."""
-    held = {name for name in part.co_qualname.split(".") if name[0] != "<"}
-    return not (held and held.isdisjoint(names))
 
 
 def _makes_sets(part: types.CodeType) -> bool:

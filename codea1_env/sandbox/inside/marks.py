@@ -18,10 +18,11 @@ import types
 import weakref
 from collections.abc import Iterator
 
-HASHED, SHOWN, EXHAUSTED = range(3)
-"""By its address: an object's hash, which orders a set; its text. The third: the stack or memory came to an end."""
-_NONE = bytes(3)
-_marks = (ctypes.c_ubyte * 3)()
+HASHED, CLASSED, SHOWN, EXHAUSTED = range(4)
+"""By its address: an object's hash, which orders a set; that of a class, which typing asks for, too; an object's text.
+The fourth: the stack or memory came to an end."""
+_NONE = bytes(4)
+_marks = (ctypes.c_ubyte * 4)()
 _seen = memoryview(_marks).cast("B")
 is_watching = False
 _BYTES = 1 << 14
@@ -142,6 +143,7 @@ def _watched() -> "Iterator[tuple[int, int, int]]":
             (_DEALLOC, EXHAUSTED, "", ALWAYS if kind is MemoryError or kind is RecursionError else None),
         ):
             if condition is not None:
+                mark = CLASSED if condition == MADE else mark
                 yield id(kind) + where, mark, condition
                 described = vars(kind).get(name)  # from which classes of Python inherit
                 if type(described) is types.WrapperDescriptorType:
@@ -159,7 +161,7 @@ def _shows(kind: type, of_object: int) -> "int | None":
 def _hashes(kind: type, of_object: int) -> "int | None":
     if issubclass(kind, float):
         return NAN
-    if _at(id(kind) + _HASH) == of_object and kind not in _ONE:
+    if _at(id(kind) + _HASH) == of_object and kind not in _ONE and kind.__module__ != "typing":
         return MADE if issubclass(kind, type) else ALWAYS
     is_number = any(base.__name__ in ("Decimal", "inexact") for base in kind.__mro__)
     return ALWAYS if is_number or kind in _HASHING else None

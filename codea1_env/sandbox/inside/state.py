@@ -67,8 +67,8 @@ _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
         lambda value: (),
     ),
     object: lambda value: _filled(value),
-    dict: lambda value: (*dict.keys(value), _places(value)),
-    collections.OrderedDict: lambda value: (*_ordered(value), *dict.keys(value), _places(value)),
+    dict: lambda value: (*dict.keys(value),),
+    collections.OrderedDict: lambda value: (*_ordered(value), *_keys_and_places(value)),
     collections.deque: lambda value: [_maxlen(value)],
     set: lambda value: [ctypes.string_at(id(value) + object.__basicsize__, _OF_SET)],
     bytearray: lambda value: [bytes(bytearray.__getitem__(value, slice(None)))],
@@ -146,6 +146,8 @@ class State:
 
     def __init__(self, namespace: "dict[str, object]", code: looks.Looks) -> None:
         """Raises Unseen."""
+        if code.deletes:
+            _INSIDES[dict] = _keys_and_places
         self._namespace, self._code = namespace, code
         self._seen: list[tuple[Any, list[object], Sequence[object]]] = []
         """Of every object that may change, what it refers to and what else there is to see, both kept alive."""
@@ -327,11 +329,12 @@ def _inside(value: Any) -> "Sequence[object]":
     raise Unseen
 
 
-def _places(value: Any) -> str:
-    """How many entries are left and were used, also deleted ones: a loop that changes the table goes on by them. As the
-    same object for the same numbers; "" where the entries are those of a class."""
+def _keys_and_places(value: Any) -> "tuple[object, ...]":
+    """Also how many entries are left and were used, deleted ones, too, for a loop that changes the table goes on by
+    them: the same object for the same numbers. Not where the entries are those of a class."""
     keys, values = _pair(ctypes.string_at(id(value) + _IN_DICT, _OF_KEYS))
-    return "" if values else sys.intern(ctypes.string_at(keys + _IN_KEYS, _OF_KEYS).hex())
+    places = "" if values else sys.intern(ctypes.string_at(keys + _IN_KEYS, _OF_KEYS).hex())
+    return (*dict.keys(value), places)
 
 
 def _filled(value: Any) -> "list[object]":

@@ -270,10 +270,21 @@ def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
         ("f(f(1), {}['x'])['raises'] == 'KeyError' and 'x' in f(f(1), {}['x'])['message']", "f"),
         ("(lambda it: [it.push([][0]), it][-1])(Stack()).pop()['raises'] == 'IndexError'", "Stack"),
         ("Stack()[1 / 0]['raises'] == 'ZeroDivisionError'", "Stack"),
+        ("Stack()[1 / 0][0]['raises'] == 'ZeroDivisionError'", "Stack"),
+        ("f(1)[[][0]]['raises'] == 'IndexError'", "f"),
+        ("f(f(1), [][0])['a']['raises'] == 'IndexError'", "f"),
     ],
 )
 def test_what_a_program_need_not_answer_is_no_question(condition: str, entry_point: str) -> None:
     assert all(reasons(f"assert {condition}\n", entry_point))
+
+
+def test_a_message_within_a_list_is_data_like_any_other(arena: Arena) -> None:
+    program = "def logged(lines):\n    return [{'message': line, 'raises': 0} for line in lines]\n"
+    wrong = program.replace("line,", "line[:1],")
+    suite = "entries = logged(['ab', 'cd'])\nassert entries[-1]['message'] == 'cd'\n"
+    assert verdicts(arena, suite, program, program, "logged") == ["pass"]
+    assert verdicts(arena, suite, wrong, program, "logged") == ["fail"]
 
 
 def test_a_method_of_what_a_function_returns_is_not_asked_for_by_its_name(arena: Arena) -> None:

@@ -225,11 +225,18 @@ def raises_itself(node: ast.AST, entry_point: str) -> bool:
         case ast.Call(func=ast.Name(id=grammar.RAISED), args=[asked, *_]):
             asked = iterated(asked, classes_raised(node)) or asked
         case ast.Subscript(value=asked, slice=ast.Constant(value="raises" | "message")) if not classes_raised(asked):
-            pass
+            while isinstance(asked, ast.Subscript) and _is_of_data(asked, entry_point):
+                asked = asked.value
         case _:
             return any(raises_itself(each, entry_point) for each in ast.iter_child_nodes(node))
     is_plain = grammar.is_call(asked, entry_point) and not is_question(asked, entry_point)
     return not is_plain and _calculates(asked, entry_point)
+
+
+def _is_of_data(node: ast.Subscript, entry_point: str) -> bool:
+    """Whether it is a stated part of the data that came back, `f(x)[0]`: the program is not asked for it."""
+    is_stated = not grammar.mentions(node.slice, entry_point) and not _calculates(node.slice, entry_point)
+    return is_stated and not is_operation(node, entry_point)
 
 
 def _calculates(node: ast.AST, entry_point: str) -> bool:

@@ -287,6 +287,18 @@ def test_a_message_within_a_list_is_data_like_any_other(arena: Arena) -> None:
     assert verdicts(arena, suite, wrong, program, "logged") == ["fail"]
 
 
+def test_an_object_that_was_given_to_another_is_asked_for_as_that_left_it(arena: Arena) -> None:
+    program = (
+        "class Account:\n    def __init__(self, has):\n        self.has = has\n"
+        "    def give(self, other, n):\n        self.has -= n\n        other.has += n\n"
+    )
+    wrong = program.replace("other.has += n", "self.has += n")
+    suite = "a, b = Account(9), Account(1)\na.give(b, 4)\nb.give(a, 2)\nassert b.has == 3\nassert a.has == 7\n"
+    assert verdicts(arena, suite, program, program, "Account") == ["pass", "pass"]
+    assert verdicts(arena, suite, wrong, program, "Account") == ["fail", "fail"]
+    assert verdicts(arena, "a = Account(1)\na.give(a, 1)\nassert a.has == 1\n", program, program, "Account") == ["pass"]
+
+
 def test_a_method_of_what_a_function_returns_is_not_asked_for_by_its_name(arena: Arena) -> None:
     program = "def Word(n):\n    return 'a' * n\n"
     assert verdicts(arena, "assert Word(2).find_all() == -1\n", program, program, "Word") == ["raises"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from codea1_env.reading import grammar
 from codea1_env.reading.inlining import SuiteNames
@@ -53,6 +53,20 @@ class Objects:
             if (called is None or name in called) and self._is_object(name):
                 self._called(name, expression)
         self._given(expression)
+
+    def done(self, call: ast.expr) -> None:
+        """Take a call that is a statement: it is made for what it does, also to an object given to another's method."""
+        given = {each.id for each in given_in(call) if isinstance(each, ast.Name)} if isinstance(call, ast.Call) else ()
+        names = Counter(self._named(call)) if self._is_class and given else {}
+        became = {}
+        for name in [name for name, times in names.items() if times == 1 and name in given and self._is_object(name)]:
+            with suppress(Rejected):
+                became[name] = self._after(name, [call])
+            became.setdefault(name, None)
+            self._steps.take(questions.MAX_NODES)
+        self.follow(call)
+        unknown = ast.Name("__unknown__", ast.Load())
+        self._names.bind([(name, after or unknown) for name, after in became.items()], is_inlined=True)
 
     def written_out(self, expression: ast.expr) -> ast.expr:
         """The expression with the items of a comprehension over a table, each of which calls an object."""

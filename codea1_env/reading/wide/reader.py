@@ -330,7 +330,7 @@ class WideReader:
         if isinstance(known, ast.Call) and self._surroundings.wrote(known, not self._around):
             return
         is_heard = self._surroundings.note(call, self._known)
-        self._objects.follow(call)
+        self._objects.done(call)
         with self._objects.kept(statement):
             self._names.forget(statement)
         if not is_heard:

@@ -287,6 +287,18 @@ def test_a_message_within_a_list_is_data_like_any_other(arena: Arena) -> None:
     assert verdicts(arena, suite, wrong, program, "logged") == ["fail"]
 
 
+@pytest.mark.parametrize("kept", ["iter(items)", "[iter(items)]", "{0: iter(items)}"])
+def test_an_iterator_gives_its_items_whatever_public_name_its_source_has(arena: Arena, kept: str) -> None:
+    program = (
+        f"class twice:\n    def __init__(self, items):\n        self.source = {kept}\n        self.n = 2\n"
+        "    def __iter__(self):\n        return self\n"
+        "    def __next__(self):\n        return self.n * next(SOURCE)\n"
+    ).replace("SOURCE", "self.source" if kept == "iter(items)" else "self.source[0]")
+    suite = "assert list(twice([1, 2])) == [2, 4]\nassert twice([1]).n == 2\nassert next(twice([3])) == 6\n"
+    assert verdicts(arena, suite, program, program, "twice") == ["pass"] * 3
+    assert verdicts(arena, suite, program.replace("= 2", "= 3"), program, "twice") == ["fail"] * 3
+
+
 def test_an_object_that_was_given_to_another_is_asked_for_as_that_left_it(arena: Arena) -> None:
     program = (
         "class Account:\n    def __init__(self, has):\n        self.has = has\n"

@@ -112,9 +112,16 @@ class Reading:
             raise Opaque
         self._room.append(0)  # one more level
         try:
-            attributes = [[name, tree] for name, tree in self._attributes(value, bases) if not holds_opaque(tree)]
             goes_on = _defines(bases, "__iter__") and not _is_member(bases)  # a member of a Flag has itself as an item
+            attributes, drawn = [], []
+            for name, found in self._attributes(value, bases):
+                if goes_on and _is_drawn_from(found):  # reading it first would take the items of the object itself
+                    drawn.append((name, found))
+                else:
+                    attributes.append([name, self.tree(found)])
             items, end = self.listed(value) if goes_on else (None, "")
+            attributes += [[name, self.tree(found)] for name, found in drawn]
+            attributes = [each for each in attributes if not holds_opaque(each[1])]
         finally:
             self._room.pop()
         return {"v": ["object", str(bases[0].__name__)[:64], attributes, items, end]}
@@ -152,7 +159,7 @@ class Reading:
                 raise
             except Exception:  # an attribute that raises is one that nobody can claim a thing about
                 continue
-            yield name, self.tree(found)
+            yield name, found
 
 
 def _made_from(value: Any, bases: tuple[type, ...]) -> tuple[str, ...]:
@@ -238,6 +245,20 @@ def holds_opaque(tree: Any) -> bool:
 def _defines(bases: tuple[type, ...], name: str) -> bool:
     """Whether a class, but for `object`, defines a method."""
     return any(vars(base).get(name) is not None for base in bases[:-1])
+
+
+def _is_drawn_from(value: Any) -> bool:
+    """Whether reading it takes what it gives: an iterator, or a list, tuple, deque or dict with one among its items."""
+    kind = type(value)
+    if kind in (list, tuple, collections.deque):
+        return any(_is_iterator(type(item)) for item in kind.__iter__(value))
+    if kind is dict:
+        return any(_is_iterator(type(item)) for item in dict.values(value))
+    return _is_iterator(kind)
+
+
+def _is_iterator(kind: type) -> bool:
+    return _defines(classes_of(kind), "__next__")
 
 
 def _class(module: str, name: str) -> Any:

@@ -19,8 +19,8 @@ import weakref
 from collections.abc import Iterator
 
 HASHED, CLASSED, SHOWN, EXHAUSTED = range(4)
-"""By its address: an object's hash, which orders a set; that of a class, which typing asks for, too; an object's text.
-The fourth: the stack or memory came to an end."""
+"""By its address: an object's hash, which orders a set; that of a class or of typing's, as typing asks for as a program
+loads; an object's text. The fourth: the stack or memory came to an end."""
 _NONE = bytes(4)
 _marks = (ctypes.c_ubyte * 4)()
 _seen = memoryview(_marks).cast("B")
@@ -143,7 +143,8 @@ def _watched() -> "Iterator[tuple[int, int, int]]":
             (_DEALLOC, EXHAUSTED, "", ALWAYS if kind is MemoryError or kind is RecursionError else None),
         ):
             if condition is not None:
-                mark = CLASSED if condition == MADE else mark
+                is_of_typing = mark == HASHED and (condition == MADE or kind.__module__ == "typing")
+                mark = CLASSED if is_of_typing else mark
                 yield id(kind) + where, mark, condition
                 described = vars(kind).get(name)  # from which classes of Python inherit
                 if type(described) is types.WrapperDescriptorType:
@@ -161,7 +162,7 @@ def _shows(kind: type, of_object: int) -> "int | None":
 def _hashes(kind: type, of_object: int) -> "int | None":
     if issubclass(kind, float):
         return NAN
-    if _at(id(kind) + _HASH) == of_object and kind not in _ONE and kind.__module__ != "typing":
+    if _at(id(kind) + _HASH) == of_object and kind not in _ONE:
         return MADE if issubclass(kind, type) else ALWAYS
     is_number = any(base.__name__ in ("Decimal", "inexact") for base in kind.__mro__)
     return ALWAYS if is_number or kind in _HASHING else None

@@ -3,7 +3,7 @@ hash or stood in a text, or memory or the stack came to an end.
 
 The interpreter asks a function of an object's type for its hash, its text and its end. `watch` puts a few instructions
 before those that depend on an address: they set a byte and go on as before, so that objects of every library are seen,
-and nothing has another result.
+and nothing has another result. numpy's arrays begin as zeros here, for what was in memory before is other calls'.
 
 Does not promise to see what a program reads by a far word (`looks.py`): `id`, the memory itself.
 """

@@ -4,6 +4,8 @@ BIN := .venv/bin
 SEED ?= 0
 # On a terminal pip shows what it downloads: that takes minutes.
 QUIET := $(if $(MAKE_TERMOUT),,--quiet)
+# Environments of which one run imports a part: to compile all of it takes as long as to install it.
+ONCE := --quiet --no-compile
 
 # Frameworks that do not fit beside the others: the contract test of each runs in an environment of its own, .venv-NAME, which
 # has the extra NAME, or EXTRA_NAME. constraints-NAME.txt, where there is one, holds in place of constraints.txt.
@@ -147,7 +149,7 @@ clean:
 
 .venv-browser/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-browser
-	.venv-browser/bin/python -m pip install --quiet -c constraints.txt pytest pytest-xdist playwright pyte --editable .
+	.venv-browser/bin/python -m pip install $(ONCE) -c constraints.txt pytest pytest-xdist playwright pyte --editable .
 	touch $@
 
 # vLLM brings builds of torch's siblings that this torch cannot load; nothing here needs them.
@@ -161,12 +163,12 @@ clean:
 
 .venv-docs/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet -c constraints.txt '.[docs]'
+	.venv-docs/bin/python -m pip install $(ONCE) -c constraints.txt '.[docs]'
 	touch $@
 
 .venv-%/installed: pyproject.toml constraints.txt $(wildcard constraints-*.txt)
 	$(or $(PYTHON_$*),$(PYTHON)) -m venv .venv-$*
-	$(if $(filter $*,$(WITH_TORCH)),.venv-$*/bin/python -m pip install --quiet -c constraints.txt torch)
-	$(if $(ALONE_$*),.venv-$*/bin/python -m pip install --quiet --no-deps -c constraints-$*.txt $(ALONE_$*))
-	.venv-$*/bin/python -m pip install --quiet -c $(or $(wildcard constraints-$*.txt),constraints.txt) --editable '.[$(or $(EXTRA_$*),$*)]' pytest psutil $(BESIDE_$*)
+	$(if $(filter $*,$(WITH_TORCH)),.venv-$*/bin/python -m pip install $(ONCE) -c constraints.txt torch)
+	$(if $(ALONE_$*),.venv-$*/bin/python -m pip install $(ONCE) --no-deps -c constraints-$*.txt $(ALONE_$*))
+	.venv-$*/bin/python -m pip install $(ONCE) -c $(or $(wildcard constraints-$*.txt),constraints.txt) --editable '.[$(or $(EXTRA_$*),$*)]' pytest psutil $(BESIDE_$*)
 	touch $@

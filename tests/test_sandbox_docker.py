@@ -419,6 +419,9 @@ def test_a_package_that_the_image_lacks_is_refused_and_one_that_it_was_built_wit
     try:
         with DockerSandbox(image=image) as equipped, LocalSandbox() as local:
             assert equipped.run([job, HONEST["values"]]) == local.run([job, HONEST["values"]])
+            compiled = "import os, numpy\ndef f(x): return os.path.exists(numpy.__cached__)"
+            (result,) = equipped.run([CallsJob(compiled, "f", (b"[[7],[]]",), packages=("numpy",))])
+            assert result.outcomes[0].value == b"true"  # or each of its processes would compile it
     finally:
         engine.remove_image("codea1-sandbox:test-packages", force=True)
 

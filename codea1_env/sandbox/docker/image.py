@@ -162,10 +162,9 @@ def _without_tests(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if Path(entry.name).name == "tests" else _readable(entry)
 
 
-def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """By whoever runs in the image, without what Python compiled here."""
-    if Path(entry.name).name == "__pycache__":
-        return None
+def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """By whoever runs in the image. With what Python compiled here: a container cannot write, and each of its processes
+    would compile again."""
     entry.uid = entry.gid = 0
     entry.mode |= 0o555 if entry.isdir() else 0o444
     return entry

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from command_lines import ended
 
+from codea1_env.configuration.arguments import parse_arguments
 from codea1_env.configuration.batches import CODE_A1, ROLES, seat_rows
 from codea1_env.configuration.memory_estimate import cached_positions, cached_rows, packed_memory, seat_memory
 from codea1_env.configuration.model_sections import KNOWN, LoraPreset, ModelShape, PretrainedModel, shape_of
@@ -279,12 +280,21 @@ def test_a_dry_run_of_every_preset_prints_the_plan_without_torch_and_ends_well()
     assert done.stdout.split("\0") == [*(f"{plan}\n0 set()" for plan in plans.values()), ""]
 
 
+@pytest.mark.parametrize("recipe", ["golden", "frozen", "sft", "self-play", "base"])
+def test_a_second_tester_is_refused_where_the_recipe_has_no_place_for_it(recipe: str, tmp_path: Path, capsys) -> None:
+    file = tmp_path / "three.yaml"
+    file.write_text("extends: smoke\nseats: [coder, tester, tester_1]\n")
+    with pytest.raises(SystemExit, match="2"):
+        parse_arguments("", ["--config", str(file), "--dry-run"], recipe)
+    assert f"seats must be left out in a recipe in which not both of them learn ({recipe})" in capsys.readouterr().err
+
+
 def test_a_dry_run_refuses_as_the_run_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("extends: 7b\nmemory: {gpu_gib: 40}\n")
     assert "must hold" in ended(capsys, "--config", str(file), "--dry-run")
     file.write_text('extends: smoke\nalgorithm: {advantage: "planned_own:Estimator"}\n')
-    for status, said in ((2, "algorithm must name a module that can be imported"), (0, "plan of smoke")):
+    for status, said in ((2, "algorithm.advantage must name a module that can be imported"), (0, "plan of smoke")):
         assert said in ended(capsys, "--config", str(file), "--dry-run", status=status)
         (tmp_path / "planned_own.py").touch()  # found, and not imported
     yaml = pytest.importorskip("yaml", reason="the extra `train` is not installed")

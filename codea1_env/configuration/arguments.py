@@ -23,7 +23,6 @@ from codea1_env.configuration.algorithm import located
 from codea1_env.configuration.batches import CODE_A1, roles_of
 from codea1_env.configuration.flags import parser_of
 from codea1_env.configuration.model_sections import PretrainedModel
-from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import SEATS
 from codea1_env.configuration.plan import plan_of
 from codea1_env.configuration.presets import PRESETS, Preset, load_preset, preset_from_dict
@@ -170,7 +169,7 @@ def _tell(said: object) -> None:
 def _asked(given: argparse.Namespace, recipe: str) -> Preset:
     """What the arguments make of a preset. A module of one's own that is not there is refused."""
     preset = _with_rounds(load_preset(given.preset, given.config), given)
-    _check_options(preset.options, recipe)
+    _check_options(preset, recipe)
     preset = _with_files(preset, given)
     folders = [given.config.parent] if given.config else []
     return dataclasses.replace(preset, algorithm=located(preset.algorithm, *folders, Path.cwd()))
@@ -205,12 +204,19 @@ def _planned(given: argparse.Namespace, recipe: str) -> Preset:
     return preset
 
 
-def _check_options(options: Options, recipe: str) -> None:
-    """Raise ConfigurationError for options about two sides that learn, in a recipe where one does."""
-    if len(roles_of(recipe).learns) == len(SEATS) or "player" in roles_of(recipe).learns:
+def _check_options(preset: Preset, recipe: str) -> None:
+    """Raise ConfigurationError for what is about two sides that learn, in a recipe where one does."""
+    learns = roles_of(recipe).learns
+    if learns == SEATS:
+        return
+    if preset.seats != SEATS:
+        raise ConfigurationError(
+            f"seats must be left out in a recipe in which not both of them learn ({recipe}), got {list(preset.seats)}"
+        )
+    if "player" in learns:
         return
     for name, usual in (("schedule", "simultaneous"), ("opponents", "latest"), ("tester_book", 0)):
-        if (got := getattr(options, name)) != usual:
+        if (got := getattr(preset.options, name)) != usual:
             raise ConfigurationError(
                 f"options.{name} must be {usual} in a recipe in which not both roles learn ({recipe}), got {got}"
             )

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.cli import main as codea1
 from codea1_env.extras import for_script
 from codea1_env.terminal import Parser
@@ -66,6 +67,7 @@ def main() -> int:
     parser.add_argument("--output", type=Path, help="a directory (default: runs/demo-seedSEED)")
     parser.add_argument("--config", type=Path, help="a YAML file with changes to the preset demo")
     options = parser.parse_args()
+    require(0 <= options.seed < 2**31, "--seed", "be in [0, 2147483647]", options.seed)
     output = options.output or Path(f"runs/demo-seed{options.seed}")
     preset = load_preset("demo", options.config)
     output.mkdir(parents=True, exist_ok=True)

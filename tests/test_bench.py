@@ -132,6 +132,13 @@ def test_a_check_on_other_questions_tells_the_cells(out: Path, capsys: pytest.Ca
     assert "few, coder: hidden 0.000 [0.000, 0.000] on the questions of seed 7" in capsys.readouterr().err
 
 
+def test_a_program_that_is_no_recipe_is_named(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (out / "idle.py").touch()
+    assert main(["bench", "run", str(out / "idle.py"), "--budget", "tiny", "-o", str(out / "idle.json")]) == 1
+    said = capsys.readouterr().err
+    assert f"idle.py must be a recipe (docs/your-algorithm.md) and leave a run, got none in {out / 'idle'}" in said
+
+
 def test_the_same_command_goes_on_and_another_entry_is_refused(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = json.loads((out / "signs.json").read_text())
     parts = ["--part", "advantage=mine:Signs", "--name", "signs"]

@@ -14,6 +14,7 @@ pytest.importorskip("trl", reason="the extra `train` is not installed")
 from training_runs import recipes_here, run_here, same_weights
 
 from codea1_env.configuration.presets import load_preset
+from codea1_env.errors import ConfigurationError
 from codea1_env.training.models.warm_start import base_model
 from codea1_env.viewer import read_games
 
@@ -58,6 +59,13 @@ def test_a_row_has_means_and_differences_over_the_same_problems() -> None:
     assert first == "| 4 held-out problems | base | golden tests | Code-A1 | Code-A1 minus golden tests |"
     assert "| 0.250 | 0.500 (+0.250 [+0.250, +0.250]) | 0.875 (+0.625 [" in second
     assert third.endswith("| 0.000 | | 0.500 (+0.500 [+0.500, +0.500]) | |")
+
+
+def test_a_seed_that_no_recipe_takes_is_refused_before_the_base_is_built(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(demo, "base_model", lambda *_: pytest.fail("it was built"))
+    monkeypatch.setattr(sys, "argv", ["demo.py", "--seed", "-1", "--output", str(tmp_path / "run")])
+    with pytest.raises(ConfigurationError, match=r"--seed must be in \[0, 2147483647\], got -1"):
+        demo.main()
 
 
 @pytest.fixture

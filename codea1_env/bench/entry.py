@@ -195,6 +195,8 @@ def run_recipe(
     if status:
         last = (log.read_text(encoding="utf-8", errors="replace").strip().splitlines() or ["no output"])[-1]
         raise Codea1Error(f"{recipe.name} must run to its end, got status {status}: {last[-300:]}; see {log}")
+    if not (run / CONFIG_FILE).is_file():
+        raise Codea1Error(f"{recipe.name} must be a recipe (docs/your-algorithm.md) and leave a run, got none in {run}")
     return cpu_s(resource.RUSAGE_CHILDREN) - before
 
 

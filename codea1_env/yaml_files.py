@@ -37,7 +37,7 @@ def read_yaml(file: Path, what: str) -> Any:
         data = loader.construct_document(node) if node else None
         _check_plain(data)
     except (OSError, ValueError, ArithmeticError, yaml.YAMLError) as error:
-        said = " ".join(str(error).split())
+        said = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise ConfigurationError(f"{what} must be a readable YAML file, got {file}: {said}") from None
     return data
 

@@ -90,7 +90,7 @@ ALL = "selection: all must come with"
     [
         ("round: {suites: 1}", r"round: suites must be a whole number in \[2, 64\], got 1"),
         ("grpo: {tester: {learning_rate: .nan}}", r"grpo: tester: learning_rate must be a number .* nan"),
-        ("grpo: {learning_rat: 1.0}", r"grpo: a key must be .* GRPOConfig \(.*, learning_rate, .*\), got 'learni"),
+        ("grpo: {learning_rat: 1.0}", r"grpo: a key must be .*, got 'learning_rat'; did you mean learning_rate or "),
         ("{grpo: {num_generations: 8}, round: {suites: 4}}", "tester must be round.suites where .*, got 8 and 4"),
         ("grpo: {num_generations: 1}", "round: programs must be"),
         ("grpo: {scale_rewards: none}", r"grpo: scale_rewards must be given as algorithm.scale, got it here"),
@@ -281,7 +281,7 @@ BAD_ARGUMENTS = {
     "--engine ''": "--engine must be one of local, ray, got ",
     "--ray-address auto": "--ray-address must come with --engine ray, got --engine local",
     "--engine rya": "--engine must be one of local, ray, got rya",
-    "--config nowhere.yaml": "config must be a readable YAML file, got nowhere.yaml",
+    "--config nowhere.yaml": "config must be a readable YAML file, got nowhere.yaml: No such file",
     "--resume nowhere": "--resume must be the directory of a run, got nowhere",
     "--resume nowhere --seed 1": "--resume must come without --seed",
     "--resume nowhere --dry-run --model m": "--resume must come without --model",

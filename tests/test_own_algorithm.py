@@ -123,7 +123,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     (ABOVE | {"advantage_args": {"bar": float("nan")}}, "advantage_args must be what JSON can hold, got"),
     (ABOVE, "algorithm.advantage_args must be what Above takes, got none: missing"),
     (ABOVE | {"advantage_args": {"bars": 1}}, "algorithm.advantage_args must be what Above"),
-    ({"advantage": "own_gone:Estimator"}, "algorithm must name a module that can be imported"),
+    ({"advantage": "own_gone:Estimator"}, "algorithm.advantage must name a module that can be imported"),
     ({"advantage": "own_refused:Gone"}, "advantage must name a subclass of Estimator, got"),
     ({"advantage": "own_refused:scaled"}, "advantage must name a subclass of Estimator, got"),
     ({"advantage": "own_refused:Open"}, "advantage must name a class that defines advantages, got"),

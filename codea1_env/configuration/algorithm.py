@@ -118,8 +118,9 @@ def located(algorithm: Algorithm, *folders: Path) -> Algorithm:
         return algorithm
     kept = dict.fromkeys([*algorithm.path, *(str(folder.resolve()) for folder in folders)])
     section = replace(algorithm, path=tuple(kept))
-    for name in section.own:
-        file_of(name, "algorithm", section.path)
+    for part in NAMED:
+        if is_class_path(name := getattr(section, part)):
+            file_of(name, f"algorithm.{part}", section.path)
     return section
 
 

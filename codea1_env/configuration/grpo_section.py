@@ -10,6 +10,7 @@ GRPOConfig checks the others when a seat is built.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,9 +166,10 @@ def _check(given: Mapping[str, Any], where: str) -> None:
     unknown = given.keys() - CHECKED.keys() - DEFAULTS.keys()
     if unknown and not unknown <= (known := _names_of_trl()):
         name = sorted(unknown - known)[0]
+        near = difflib.get_close_matches(name, sorted(known), 3, 0.5)  # all of them are 3,500 characters
+        meant = f"did you mean {' or '.join(near)}?" if near else "TRL's documentation lists them"
         raise ConfigurationError(
-            f"{where}: a key must be coder, tester or an argument of TRL's GRPOConfig ({', '.join(sorted(known))}), "
-            f"got {name!r}"
+            f"{where}: a key must be coder, tester or an argument of TRL's GRPOConfig, got {name!r}; {meant}"
         )
 
 

@@ -107,6 +107,26 @@ def test_a_recipe_of_ones_own_says_whose_roles_it_has_and_goes_on_as_itself(here
     assert [line["round"] for line in records(output, "round")] == [1, 2]
 
 
+def test_a_recipe_of_ones_own_trains_the_tester_alone(here: Any, tmp_path: Path) -> None:
+    """A seat that takes no step is named; a frozen coder is measured as the base."""
+    text, mine, output = (ROOT / "agents/train_grpo.py").read_text(), tmp_path / "mine.py", tmp_path / "run"
+    changes = {
+        "parse_arguments(__doc__)": 'parse_arguments(__doc__, recipe="mine", like="code_a1")',
+        "zip((coder, *testers), score.batches, strict=True)": "zip(testers, score.batches[1:], strict=True)",
+        'trains=("coder", "tester"), measures={"coder": "coder", ': 'trains=("tester",), measures={',
+        'run.policy("coder"), run': 'run.frozen("coder", run.base), run',
+    }
+    for number, (was, now) in enumerate(changes.items(), start=1):
+        assert was in text
+        text = text.replace(was, now)
+        mine.write_text(text)
+        if number == 2:
+            said = here(str(mine), "--preset", "smoke", "--rounds", "1", "--output", str(tmp_path / "no"), status=2)
+            assert "coder must take 1 steps in each of 1 rounds, got another number; to let a seat rest, set " in said
+    here(str(mine), "--preset", "smoke", "--rounds", "1", "--output", str(output))
+    assert [path.parts[-3] for path in output.glob("*/final/model.safetensors")] == ["tester"]
+
+
 @pytest.mark.slow
 @pytest.mark.longest
 def test_the_mini_preset_improves_both_seats(here: Callable[..., str], tmp_path: Path) -> None:

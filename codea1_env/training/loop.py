@@ -19,7 +19,7 @@ from codea1_env.class_paths import state_text
 from codea1_env.configuration.memory_estimate import longest_prompt
 from codea1_env.configuration.options import Options
 from codea1_env.configuration.placement import SEATS, role_of
-from codea1_env.errors import SandboxError
+from codea1_env.errors import ConfigurationError, SandboxError
 from codea1_env.mistake_book.parts import name_of
 from codea1_env.problems.problem import Problem
 from codea1_env.training.models.chat import Prompter, chat_of
@@ -266,6 +266,11 @@ class Recipe:
         for policy in policies:
             checkpoint = policy.run.output / f"checkpoint-{done * self.shape.updates}"
             policy.save(checkpoint)
+            if not checkpoint.is_dir():  # it is named by the steps that the policy took
+                raise ConfigurationError(
+                    f"{policy.seat} must take {self.shape.updates} steps in each of {done} rounds, got another number; "
+                    f"to let a seat rest, set grpo.{policy.seat}.learning_rate to 0"
+                )
             policy.save_estimator(checkpoint)
             if policy is keeper or keeper is None:
                 self.arena.book.save(checkpoint / name_of(self.arena.book.parts))

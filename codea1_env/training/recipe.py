@@ -112,7 +112,7 @@ def _measured(opened: Recipe, run: Run, measures: Mapping[str, str | None]) -> I
     finals = {role: run.directory / seat / "final" if seat else base for role, seat in measures.items()}
     if any(measures.values()):
         with timed(opened.seconds, "evaluation_after"):
-            after = opened.measure(finals["coder"], finals.get("tester"), preset.rounds)
+            after = opened.measure(finals.get("coder", base), finals.get("tester"), preset.rounds)
     rows, spent = compare(before, after), cost(opened.seconds, run.records(), run.rounds_done)
     plot_curves(run.records(), run.directory / CURVES)
     write_cards(run.directory, run.configuration, run.seats, rows)

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from codea1_env.cli import main
-from codea1_env.configuration.presets import load_preset
+from codea1_env.configuration.presets import load_preset, preset_names
+from codea1_env.players.prompts import find_prompts
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -65,6 +66,16 @@ def test_what_a_page_runs_and_shows_is_true(page: str, tmp_path: Path, monkeypat
                     assert main(arguments) == 0
                 printed += shown.getvalue().splitlines()
     assert printed or "```text" not in PAGES[page]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "```yaml\nextends" in PAGES[page]])
+def test_a_configuration_or_design_on_a_page_can_be_loaded(page: str, tmp_path: Path) -> None:
+    blocks = [body for _, language, body in BLOCK.findall(PAGES[page]) if language == "yaml"]
+    for block in blocks:
+        file = tmp_path / "shown.yaml"
+        file.write_text(block)
+        is_design = re.findall("^extends: (.+)$", block, re.MULTILINE)[0] not in preset_names()
+        assert find_prompts(str(file)) if is_design else load_preset(None, file)
 
 
 def output_of(block: str, page: str, runs: bool) -> list[str]:

@@ -266,6 +266,7 @@ def test_a_cell_whose_interval_is_another_is_refused(tmp_path: Path) -> None:
         (lambda record: record["cells"][0].update(by_question=[2.0]), "a cell must have"),
         (lambda record: record.pop("weights"), "weights must be of type dict"),
         (lambda record: record.update(codea1_bench=2), "codea1_bench must be 1"),
+        (lambda record: record.pop("codea1_bench"), "must be a file that `codea1 bench run` wrote, got "),
     ):
         text = file.read_text()
         changed(file, change)

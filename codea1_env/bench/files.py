@@ -111,7 +111,8 @@ def read_bench(path: Path) -> BenchFile:
     if path.stat().st_size > MOST_BYTES:
         raise FormatError(f"{path} must have at most {MOST_BYTES} bytes, got {path.stat().st_size}")
     record = json_object(path.read_bytes(), str(path), FormatError)
-    schema = record.get("codea1_bench")
+    require("codea1_bench" in record, str(path), "be a file that `codea1 bench run` wrote", record, FormatError)
+    schema = record["codea1_bench"]
     require(schema == SCHEMA, f"{path}: codea1_bench", f"be {SCHEMA}", schema, FormatError)
     record = {"judge": 1} | record  # files that say none are of the first
     for name, kind in FIELDS.items():

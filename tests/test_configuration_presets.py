@@ -93,6 +93,7 @@ ALL = "selection: all must come with"
         ("grpo: {learning_rat: 1.0}", r"grpo: a key must be .*, got 'learning_rat'; did you mean learning_rate or "),
         ("{grpo: {num_generations: 8}, round: {suites: 4}}", "tester must be round.suites where .*, got 8 and 4"),
         ("grpo: {num_generations: 1}", "round: programs must be"),
+        ("prompts: begun", "prompts must be left out for a model built from nothing"),
         ("grpo: {scale_rewards: none}", r"grpo: scale_rewards must be given as algorithm.scale, got it here"),
         ("grpo: {coder: 1}", r"grpo: coder must be a mapping of arguments, got 1"),
         ("grpo: {adam_beta1: 1.0}", r"adam_beta1 must be a number in \[0, 0.9999999999999999\], got 1.0$"),

@@ -188,6 +188,13 @@ def test_what_cannot_be_reached_or_read_ends_a_run_in_one_line_and_before_it_has
         write_problems(tmp_path / "held_out.jsonl", [fits, dataclasses.replace(fits, problem_id="long", **changed)])
         must = "prompt and answer of a held-out question must fit into the 4096 positions of the model, got"
         assert re.search(rf"{must} \d+ \+ 8 tokens of the {role} for 'long'; leave it out, or lower", train())
+    kept = config.read_text()
+    for target in ("nosuch", "q_proj, nosuch"):
+        config.write_text(f"{kept}lora: {{rank: 2, target: '{target}'}}\n")
+        assert train().endswith("lora.target must be all-linear or names of layers of the model, got 'nosuch'")
+        config.write_text(f"extends: smoke\nlora: {{rank: 2, target: '{target}'}}\n")
+        assert "lora.target must be all-linear or among q_proj, " in train()
+    config.write_text(kept)
     sizes = json.loads((model / "config.json").read_text())
     sizes |= {"num_hidden_layers": sizes["num_hidden_layers"] + 1, "layer_types": None}
     for file, text in (("config.json", json.dumps(sizes)), ("tokenizer.json", "{")):

@@ -352,12 +352,16 @@ def _with_files(preset: Preset, given: argparse.Namespace) -> Preset:
     """With the model and the problems that the command line names."""
     if given.model is not None:
         if not isinstance(preset.model, PretrainedModel):
-            raise ConfigurationError(f"--model must come with a preset of a pretrained model, got {preset.name}")
+            raise ConfigurationError(
+                f"--model must come with a preset of a pretrained model, such as 0.5b, got {preset.name}"
+            )
         model = dataclasses.replace(preset.model, pretrained=given.model, revision="")
         preset = dataclasses.replace(preset, model=model)
     if given.problems is not None:
         if not isinstance(preset.problems, ProblemFiles):
-            raise ConfigurationError(f"--problems must come with a preset that reads files, got {preset.name}")
+            raise ConfigurationError(
+                f"--problems must come with a preset that reads files, such as 0.5b, got {preset.name}"
+            )
         preset = dataclasses.replace(preset, problems=dataclasses.replace(preset.problems, file=given.problems))
     _check_model(preset, is_plan=given.dry_run)
     return preset

@@ -119,6 +119,10 @@ class Preset(Section):
                 "options.opponents must be latest and tester_book 0 with several testers, got "
                 f"{self.options.opponents!r} and {self.options.tester_book}"
             )
+        if not isinstance(self.model, PretrainedModel) and self.prompts != find_prompts(DEFAULT):
+            raise ConfigurationError(
+                "prompts must be left out for a model built from nothing, which has its own, got some"
+            )
         for name, kinds in KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 names = " or ".join(kind.__name__ for kind in kinds)

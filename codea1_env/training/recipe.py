@@ -25,9 +25,10 @@ from codea1_env.arena.arena import Arena
 from codea1_env.arena.sharded import ShardedArena
 from codea1_env.configuration.arguments import RecipeArguments
 from codea1_env.configuration.batches import roles_of
-from codea1_env.configuration.model_sections import PretrainedModel
+from codea1_env.configuration.model_sections import LoraPreset, PretrainedModel, shape_of
 from codea1_env.configuration.problem_sets import book_note, load_problem_sets, shared_note
 from codea1_env.configuration.run_sections import ProblemFiles
+from codea1_env.errors import ConfigurationError
 from codea1_env.judging.scripts import UNSEALED_REWARDS
 from codea1_env.language_models.directories import default_cache
 from codea1_env.language_models.loading import load_tokenizer, load_weights
@@ -127,13 +128,22 @@ def _pretrained(arguments: RecipeArguments) -> Path | None:
     random numbers. None: the base is still to be made."""
     preset = arguments.preset
     if not isinstance(preset.model, PretrainedModel):
+        shape_of(preset.model).adapter_parameters(preset.lora)  # refuses layers that it does not have
         return None
     base = base_model(preset, default_cache(dict(os.environ)))
     if preset.trainer == "packed":
         load_model(base, preset, what="--model")  # and kept
     else:  # the numbers are read where there is room for them
-        load_weights(base, "--model", load_tokenizer(base, "--model"), device_map="meta")
+        model = load_weights(base, "--model", load_tokenizer(base, "--model"), device_map="meta")
+        _require_layers(preset.lora, [f".{name}" for name, _ in model.named_modules()])
     return base
+
+
+def _require_layers(lora: LoraPreset, names: Sequence[str]) -> None:
+    """peft ends with a traceback where none of the targets is there, and says nothing where some are not."""
+    for target in (each.strip() for each in lora.target.split(",") if lora.rank):
+        if target != "all-linear" and not any(name.endswith(f".{target}") for name in names):
+            raise ConfigurationError(f"lora.target must be all-linear or names of layers of the model, got {target!r}")
 
 
 @contextmanager

@@ -18,6 +18,7 @@ pytest.importorskip("transformers")
 import peft
 import tiny_chat_model
 import torch
+import transformers
 from gguf_files import write_header
 from tiny_language_models import SHAPES, random_model
 
@@ -112,6 +113,14 @@ def test_both_engines_sample_the_same_and_tell_the_models_log_probabilities(shap
             assert one.log_probs == pytest.approx(same.log_probs, abs=1e-4)
             assert one.log_probs == pytest.approx(read_again(model, request.prompt, one).tolist(), abs=1e-4)
     assert len({one.tokens for one in flat(fast)}) > 5
+
+
+def test_loading_draws_no_bar_into_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tiny_chat_model.save(tmp_path)
+    transformers.utils.logging.enable_progress_bar()
+    capfd.readouterr()
+    load(tmp_path)
+    assert capfd.readouterr().err == ""
 
 
 def test_what_a_models_authors_recommend_does_not_count_in_either_engine(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from codea1_env.language_models.directories import ADAPTER, BASE, is_place, requ
 with extra("train", "language models on CPUs need"):
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+    from transformers.utils.logging import disable_progress_bar
 
 CONTEXT = 32_768
 """Positions at most: more than a CPU has time for."""
@@ -78,6 +80,8 @@ def load_tokenizer(source: str | Path, what: str = "the model", **told: Any) -> 
 
 def load_weights(source: str | Path, what: str, tokenizer: Any, **told: Any) -> Any:
     """A model of transformers, none of whose weights is made up. Raises ConfigurationError, in one line."""
+    if not sys.stderr.isatty():
+        disable_progress_bar()  # of transformers: files of standard error have no use for it
     log = logging.getLogger("transformers.modeling_utils")
     log.addFilter(_is_no_table)
     try:

@@ -121,7 +121,13 @@ print(json.dumps([differ(source) for source in sources]))
 """
 
 
-_KEEPS_BEFORE = {"interned_name_of_a_path": (3, 13), "attribute_of_what_paths_share": (3, 13)}
+_KEEPS_BEFORE = {
+    "interned_name_of_a_path": (3, 13),
+    "attribute_of_what_paths_share": (3, 13),
+    "text_of_a_path_asked_by_a_function": (3, 13),
+    "imported_into_the_space_of_a_class": (3, 13),
+    "lock_of_a_cached_property": (3, 12),
+}
 """Programs that keep nothing from a version of Python on."""
 
 

@@ -47,7 +47,7 @@ JOB_BYTES = 16 << 20
 """The largest job that is handed over in one piece."""
 RARE_MODULES = (
     "abc", "array", "ast", "cmath", "contextlib", "dataclasses", "datetime", "decimal", "enum", "fractions", "hashlib",
-    "io", "json", "numbers", "queue", "statistics", "textwrap", "traceback", "unicodedata",
+    "io", "json", "numbers", "queue", "statistics", "textwrap", "traceback", "unicodedata", "_strptime",
 )  # fmt: skip
 """Of the standard library: slow to import, and imported so seldom that most candidates need not be forked so large."""
 

@@ -52,6 +52,7 @@ _collect, _freeze = gc.collect, gc.freeze
 _scanner: Any = json.JSONDecoder()
 _read_json = _scanner.scan_once  # held by the process, so that no program puts another in its place
 _forget_patterns = re.purge  # what `re` remembers of them, a later call could tell
+_forget_lookups = sys._clear_type_cache  # likewise, names that a class was asked for: they would be kept once
 _patterns: "dict[object, object]" = vars(re)["_cache"]
 read = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a program's hook could refuse
 read.restype, read.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
@@ -293,6 +294,8 @@ def _calls(job: dict[str, Any], items: Iterator[bytes], results: Results) -> Non
     def leave() -> None:
         if seen:
             _collect_garbage()
+        if seen and seen.interns:
+            _forget_lookups()
         if seen and kept and (_is_told_apart(seen.makes_sets, seen.makes_sets) or not kept.is_as_loaded()):
             results.write(ALONE)
 

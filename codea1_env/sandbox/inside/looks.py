@@ -70,8 +70,6 @@ _IS, _IS_NAMES = opcode.opmap["IS_OP"], frozenset(("is_", "is_not"))
 _DELETES = frozenset(opcode.opmap[name] for name in ("DELETE_SUBSCR", "DELETE_GLOBAL", "DELETE_ATTR"))
 _DELETING = frozenset("pop popitem clear delitem __delitem__".split())
 _BUILTINS = frozenset(vars(builtins))
-_IMMORTAL = sys.version_info[:2] == (3, 12)
-"""Whether a text that is interned is never let go of."""
 _STORES = frozenset(opcode.opmap[name] for name in ("STORE_ATTR", "DELETE_ATTR"))
 _ATTRIBUTES = _STORES | {opcode.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in opcode.opmap}
 _GLOBALS = frozenset(opcode.opmap[name] for name in ("STORE_GLOBAL", "DELETE_GLOBAL"))
@@ -81,7 +79,9 @@ _BROUGHT = frozenset(opcode.opmap[name] for name in ("IMPORT_NAME", "IMPORT_FROM
 _BINDINGS = _STORES | _GLOBALS | {_STORE}
 _BOUND = _STORES | _GLOBALS | {_IMPORT}
 _NAMED = frozenset(opcode.hasname)
-_SHIFTS = {opcode.opmap["LOAD_GLOBAL"]: 1} | ({} if sys.version_info < (3, 12) else {opcode.opmap["LOAD_ATTR"]: 1})
+_SHIFTS = {opcode.opmap["LOAD_GLOBAL"]: 1}
+if sys.version_info >= (3, 12):
+    _SHIFTS |= {opcode.opmap["LOAD_ATTR"]: 1, opcode.opmap["LOAD_SUPER_ATTR"]: 2}
 """Bits of an operation's argument that come before its name."""
 _IN_FUNCTION, _SUSPENDED = 1, 0x2A0
 """Of the flags of code: that it is no body of a module or a class; that it may be let go of before its end."""
@@ -91,6 +91,7 @@ _SHOWING = frozenset(
 )
 """What makes a text of an object."""
 _FORMATS = frozenset(number for name, number in opcode.opmap.items() if name.startswith("FORMAT_"))
+_CONTEXTS = frozenset(("getcontext", "localcontext"))
 _SETTERS = frozenset(
     "update_wrapper wraps total_ordering dataclass runtime_checkable global_enum final abstractmethod no_type_check "
     "override dataclass_transform cached_property abstractclassmethod abstractstaticmethod".split()
@@ -103,14 +104,19 @@ _OF_ALIASES = frozenset("_name _inst _nparams _paramspec_tvars _typevar_types".s
 _ASKED_LATE = frozenset("__del__ __subclasshook__ __subclasscheck__ __index__".split())
 """Methods that run when the collector pleases, whose answers abc remembers, or of which numpy forgets the end of the
 stack."""
-_GIVERS = frozenset("type __class__ get_origin parse_array parse_object pathmod".split())
-"""What gives a part of a library that the program need not name."""
+_GIVERS = frozenset(
+    "type __class__ get_origin parse_array parse_object pathmod flags traps args default default_factory".split()
+)
+"""What gives a part of a library that the program need not name: its class, the signals of a context, an exception's
+arguments, what stands for no default."""
 _COLLECTION_ABCS = frozenset("send throw close".split())
 """Methods without underscores that the library's abstract classes ask for."""
 _INTERNING = frozenset(
-    "hasattr PurePath PurePosixPath PureWindowsPath namedtuple setattr eval".split() if _IMMORTAL else ("hasattr",)
+    "hasattr PurePath PurePosixPath PureWindowsPath namedtuple eval Enum IntEnum StrEnum Flag IntFlag".split()
 )
-"""What keeps the texts that it is given."""
+"""What keeps the texts that it is given, or looks them up in a class, which remembers them."""
+_IMMORTAL = {11: frozenset[str](), 12: _INTERNING}.get(sys.version_info[1], frozenset(("eval",)))
+"""Of these, what keeps them for good."""
 _hidden: "frozenset[str]" = frozenset()
 _known: "frozenset[str]" = frozenset()
 _of_typing: "frozenset[str]" = frozenset()
@@ -196,11 +202,15 @@ class Looks:
         self.evaluates = "eval" in self._builtins
         self._compares = _IS in self._operations or not self.names.isdisjoint(_IS_NAMES)
         """Whether it may ask if two objects are one."""
+        self.interns = self._compares and not self.names.isdisjoint(_INTERNING)
+        """Whether it may ask if a text is the one that is kept."""
         self.deletes = not (_DELETES.isdisjoint(self._operations) and _DELETING.isdisjoint(self.names))
         """Whether it may take something out of a table, which has a place less then."""
         self.tells_apart = self._compares or "__hash__" in self._own or self._shows()
         self.tells_apart |= "get_args" in self.names or not self._in_functions.isdisjoint(_of_typing)
         """Whether it may tell equal objects of `typing` from each other."""
+        self.has_contexts = not _CONTEXTS.isdisjoint(self.names.union(*self._brought.values()))
+        """Whether it may see or set what decimals are computed by, and the flags that each of them raises."""
         self.stores_in_aliases = not self._stored.isdisjoint(_OF_ALIASES)
 
     def _read(self, part: types.CodeType) -> None:
@@ -278,12 +288,12 @@ class Looks:
         unknown = self.names - self._own - _known
         for name in sorted(unknown if not self.imported <= _loaded else unknown & _anywhere):
             return f"uses the name {name}, which is not on the list"
-        given = used & _GIVERS or self._in_functions & {"field", "fields"}
+        given = used & _GIVERS or self._in_functions & {"field", "fields", "auto"}
         if self.stores and given:
             return "may store in a class of a library that it does not name"
         if any(map(_DUNDER.fullmatch, self._stored)) or self._stored & _COLLECTION_ABCS:
             return "may change what a class is an instance of, which abc remembers"
-        if self._compares and used & _INTERNING:
+        if self.interns and not self.names.isdisjoint(_IMMORTAL):
             return "may meet a text that is kept for good"
         if self._suspends_in_handlers or self._own & _ASKED_LATE or (self._stored and "runtime_checkable" in used):
             return "may do something when it is let go of, or answer abc differently"

@@ -7,12 +7,12 @@ has written, so what it sees of an object is what the interpreter has of it.
 
 import _collections
 import _random
+import _thread
 import collections
 import contextlib
 import ctypes
 import functools
 import gc
-import io
 import random
 import re
 import struct
@@ -63,11 +63,13 @@ _UNCHANGING: "frozenset[type]" = frozenset(
 _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
     **dict.fromkeys(
         (*_UNCHANGING, *_CONSTANT, types.CellType, types.FunctionType, types.MappingProxyType, property, staticmethod,
-         classmethod, super, list, type, functools.partial, BaseException),
+         classmethod, super, list, type, functools.partial),
         lambda value: (),
     ),
-    object: lambda value: _filled(value),
+    object: lambda value: _slots(value),
     dict: lambda value: (*dict.keys(value),),
+    collections.defaultdict: lambda value: _INSIDES[dict](value),
+    _thread.RLock: lambda value: [repr(value)],
     collections.OrderedDict: lambda value: (*_ordered(value), *_keys_and_places(value)),
     collections.deque: lambda value: [_maxlen(value)],
     set: lambda value: [ctypes.string_at(id(value) + object.__basicsize__, _OF_SET)],
@@ -75,8 +77,6 @@ _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
     types.GeneratorType: lambda value: [getattr(_frame(value), "f_lasti", None)],
     type(functools.lru_cache(len)): lambda value: [str(_cache_info(value))],
     _random.Random: lambda value: [_random.Random.getstate(value)],
-    io.StringIO: lambda value: [io.StringIO.getvalue(value), io.StringIO.tell(value)],
-    io.BytesIO: lambda value: [io.BytesIO.getvalue(value), io.BytesIO.tell(value)],
 }  # fmt: skip
 """What the references of an object of a type, as the collector follows them, do not show of it: a list of what is made
 to show something, or a tuple of what is there."""
@@ -212,7 +212,7 @@ class State:
                 yield lambda space=space: tuple([space.get(name, self) for name in self._code.names])  # type: ignore[misc]
         if self._may_use("random", "statistics"):
             yield random.getstate
-        if self._may_use("decimal", "statistics", "fractions"):
+        if self._code.has_contexts and "decimal" in sys.modules:
             yield lambda: (sys.modules["decimal"].getcontext(), repr(sys.modules["decimal"].getcontext()))
         if self._may_use("numpy.random"):
             yield lambda: tuple([getattr(part, "tobytes", part.__repr__)() for part in numpy.random.get_state()])
@@ -323,7 +323,7 @@ def _inside(value: Any) -> "Sequence[object]":
                 raise Unseen
             try:  # the copy of an object of the library shows what it is: iterators, dates, numbers
                 beside = [_array.base.__get__(value), *map(repr, _of_array(value))] if base is _array else []
-                return [base.__reduce__(value), *beside]
+                return [base.__reduce__(value), *_slots(value), *beside]
             except Exception:
                 raise Unseen from None
     raise Unseen
@@ -337,18 +337,15 @@ def _keys_and_places(value: Any) -> "tuple[object, ...]":
     return (*dict.keys(value), places)
 
 
-def _filled(value: Any) -> "list[object]":
-    """The slots that have something: from a reference nobody can tell which slot it is of."""
-    members = [(name, part) for base in _mro(type(value))[:-1] for name, part in _namespace(base).items()]
-    return [name for name, part in members if type(part) is types.MemberDescriptorType and _has(part, value)]
-
-
-def _has(member: types.MemberDescriptorType, value: object) -> bool:
-    try:
-        member.__get__(value)
-    except AttributeError:
-        return False
-    return True
+def _slots(value: Any) -> "list[object]":
+    """What each of its slots has: from a reference nobody can tell which slot it is of."""
+    found: list[object] = []
+    for base in _mro(type(value))[:-1]:
+        for name, part in _namespace(base).items():
+            if type(part) is types.MemberDescriptorType:
+                with contextlib.suppress(AttributeError):
+                    found.append((name, part.__get__(value)))
+    return found
 
 
 def _behind(value: Any) -> "list[object]":

@@ -38,6 +38,15 @@ class Stack:
         return Stack(self.items * 2)
 """
 LAZY_STACK = STACK.replace("self.items.append(item)", "self.items = [item]")
+SIZE = """
+import functools
+@functools.total_ordering
+class Size:
+    def __init__(self, metres):
+        self.metres = metres
+    def __lt__(self, other):
+        return self.metres < other.metres
+"""
 SORT = "def f(items):\n    items.sort()\n    return len(items)\n"
 ADDER = "def f(a):\n    return lambda b: a + b\n"
 NEXT = "def f(x):\n    return x + 1\n"
@@ -136,6 +145,8 @@ SUITES = {
     "a call of a call": ("assert f(f(1)) == 3\nassert f(len([f(0), f(1)])) == 3\n", NEXT, "f"),
     "a call of what is returned": ("assert f(3)(4) == 7\nadd = f(1)\nassert add(2) == 3\n", ADDER, "f"),
     "an argument afterwards": ("xs = [3, 1]\nf(xs)\nassert xs == [1, 3]\n", SORT, "f"),
+    "a part of an argument": ("xs = [3, 1, 2]\nf(xs)\nassert xs[0] == 1\nassert xs[1:] == [2, 3]\n", SORT, "f"),
+    "an order of objects": ("assert Size(1) < Size(2)\nassert not Size(2) <= Size(1)\n", SIZE, "Size"),
     "an argument of an assert": ("xs = [3, 1]\nassert f(xs) == 2\nassert xs == [1, 3]\n", SORT, "f"),
     "an object": ("s = Stack()\ns.push(1)\ns.push(2)\nassert s.pop() == 2\nassert s.size == 1\nassert s.pop() == 1\n",
                   STACK, "Stack"),
@@ -322,6 +333,12 @@ def test_a_stored_question_is_read_back() -> None:
             assert test.call is not None
             again = read_case(TestCase(test.call, str(test.claim)), entry_point, "wide")
             assert (again.call, again.arguments, again.relation) == (test.call, test.arguments, test.relation)
+
+
+@pytest.mark.parametrize("claim", ["xs[1] == 2", "xs[:1] == [1]", "xs[0] != 3", "xs[5] == 3"])
+def test_a_part_that_an_argument_had_before_is_no_claim(claim: str) -> None:
+    (test,) = read_suite(f"xs = [1, 2]\nf(xs)\nassert {claim}\n", "f", fidelity="wide").tests
+    assert test.reason == "not_entry_point"
 
 
 def test_what_an_attribute_of_a_suite_holds_after_unpacking_is_read_back() -> None:

@@ -124,6 +124,22 @@ def test_what_knows_something_of_the_value_counts(claim: str, right: object) -> 
     assert status(claim, values.encode(right)) is Status.KEPT
 
 
+@pytest.mark.parametrize(
+    ("claim", "part", "expected"),
+    [
+        ("f(1)['b'] == 2", 2, Status.KEPT), ("f(1)['b'] == pytest.approx(2.5)", 2.5, Status.KEPT),
+        ("f(1)['b'][1] == 5", [4, 5, 6], Status.KEPT), ("len(f(1)['b']) == 2", "ab", Status.KEPT),
+        ("f(1)['b'] != 3", 2, Status.VACUOUS), ("f(1)['b'] > 0", 20, Status.VACUOUS),
+        ("f(1)['b'] != 0", None, Status.VACUOUS), ("f(1)['b'] != ''", None, Status.VACUOUS),
+        ("f(1)['b'] != f(1)['c']", 2, Status.VACUOUS), ("len(f(1)['b']) > 0", "ab", Status.VACUOUS),
+        ("not (f(1)['b'] != 2 or f(1)['b'] == 7)", 2, Status.VACUOUS), ("f(1)['b'] == f(1)['b']", 2, Status.VACUOUS),
+    ],
+)  # fmt: skip
+def test_a_claim_about_a_part_is_held_against_what_is_near_that(claim: str, part: object, expected: Status) -> None:
+    value = {"a": 1, "b": part, "c": 3, "d": 4}
+    assert status(claim, values.encode(value)) is expected
+
+
 @pytest.mark.parametrize("claim", ["f(1) != 'abd'", "len(f(1)) > 0", "'c' in f(1)"])
 def test_what_counts_carries_nothing_along(claim: str) -> None:
     assert status("len(f(1)) == 3", values.encode("abc")) is Status.KEPT

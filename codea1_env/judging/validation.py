@@ -18,7 +18,7 @@ from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import OPAQUE, ReferenceValue, comparable
 from codea1_env.judging.raised import raised_reference
-from codea1_env.judging.relations.status import MutantValues, mutant_values, related
+from codea1_env.judging.relations.status import MutantValues, Place, mutant_values, related
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
@@ -142,7 +142,7 @@ def _validated_suite(
     key_of = dict(zip(every, call_keys(read.problem, every, names), strict=True)) | {b"": b""}
     known = {key_of[test.arguments] for test in several if not test.calls} | {b""}
     seen: set[bytes] = set()  # hashed by this process's own secret seed
-    refused: defaultdict[bytes, set[int]] = defaultdict(set)  # by call; likewise
+    refused: defaultdict[bytes, set[Place]] = defaultdict(set)  # by call; likewise
     row: list[ValidatedTest] = []
     room = _room(read.problem, config)
     for test, item in zip(read.suite.tests, read.stated, strict=True):
@@ -246,7 +246,7 @@ def _related(
     stated: Expectation,
     reference: ReferenceValue,
     is_known: bool,
-    earlier: set[int],
+    earlier: set[Place],
     mutants: MutantValues,
 ) -> ValidatedTest:
     """A relational test. `is_known`: an earlier test states the call's value; `earlier`: what the kept ones of the call

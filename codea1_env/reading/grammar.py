@@ -209,14 +209,14 @@ def _sides(test: ast.expr, entry_point: str) -> tuple[ast.Call, ast.expr]:
 
 
 def is_call(node: ast.AST, entry_point: str) -> bool:
-    """Whether it is a call of the entry point, with whatever arguments."""
+    """Whether it is a call of the entry point, also as a method of `Solution`."""
     if type(node) is not ast.Call:
         return False
     function = node.func
     if type(function) is ast.Attribute:  # of a new object of a class: `Solution().f(...)`
         made = function.value
         is_made = type(made) is ast.Call and type(made.func) is ast.Name and not (made.args or made.keywords)
-        return is_made and f"{ast.unparse(made)}.{function.attr}" == entry_point
+        return is_made and ast.unparse(function) in (entry_point, f"Solution().{entry_point}")
     return type(function) is ast.Name and function.id == entry_point
 
 

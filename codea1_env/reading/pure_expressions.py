@@ -162,6 +162,9 @@ def check_pure(
         inner = [*(part for clause in node.generators for part in (clause.iter, *clause.ifs)), *inner]
     elif type(node) is ast.Call:
         inner = _call_arguments(node, entry_point, bound, names, is_code)
+        if names:  # what is called takes its items, as it takes those of a list
+            inner = [ast.ListComp(each.elt, each.generators) if type(each) is ast.GeneratorExp else each
+                     for each in inner]  # fmt: skip
     elif type(node) is ast.Dict or type(node) is ast.Compare:
         if type(node) is ast.Dict and None in node.keys:
             raise Rejected(Reason.STARRED)

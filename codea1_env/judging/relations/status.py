@@ -31,6 +31,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -38,7 +39,7 @@ from codea1_env.judging.equality import FAILURES, is_by_identity
 from codea1_env.judging.judge import Expectation, Judge, plain_values
 from codea1_env.judging.oracle import is_data
 from codea1_env.judging.relations.neighbours import all_others, spare_parts
-from codea1_env.judging.relations.truth import fits, holds, holds_of
+from codea1_env.judging.relations.truth import fits, holds, holds_of, part_of
 from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import Tolerances
@@ -66,6 +67,10 @@ MutantValues = Mapping[tuple[int, bytes], Sequence[bytes]]
 """By a problem's `id` and a call: plain values that its mutants return, each once."""
 
 
+Place = tuple[str, int]
+"""One of the other values: which part of the value it is near, empty for the whole, and its place in their list."""
+
+
 def mutant_values(judge: Judge, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> MutantValues:
     """For the calls of relational tests; nothing runs where there are none. Raises SandboxError."""
     turns = [
@@ -89,10 +94,10 @@ def related(
     right: bytes,
     mutants: Sequence[bytes],
     tolerance: Tolerances,
-    earlier: set[int],
+    earlier: set[Place],
 ) -> tuple[Status, str]:
     """What became of a test whose call, or the question of all its `calls`, returns `right`, and why it is rejected.
-    `mutants`: encoded plain values. Adds to `earlier` what a kept one refuses: places in the list of other values."""
+    `mutants`: encoded plain values. Adds to `earlier` what a kept one refuses."""
     assert test.relation is not None
     if test.look and (not is_data(right) or (test.calls and is_by_identity(right))):
         return Status.REJECTED, Reason.NOT_PLAIN_DATA
@@ -103,6 +108,8 @@ def related(
         return Status.WRONG_RELATION, ""
     asked = test, right, mutants, tolerance
     refused = _refused_by_look(judge, *asked) if test.look else _refused(*asked)
+    if refused is None and not test.look:
+        refused = _refused_in_part(*asked)
     if refused is None:
         return Status.VACUOUS, ""
     if refused <= earlier:
@@ -111,8 +118,8 @@ def related(
     return Status.KEPT, ""
 
 
-def _refused(test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances) -> set[int] | None:
-    """Places of the other values that a relation refuses; None for one that says too little."""
+def _refused(test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances) -> set[Place] | None:
+    """The other values that a relation refuses; None for one that says too little."""
     relation, constants = test.relation, test.value
     assert relation is not None
     try:
@@ -121,21 +128,66 @@ def _refused(test: Expectation, right: bytes, mutants: Sequence[bytes], toleranc
         ends = accumulate(map(len, mutants))
         mutants = [each for each, end in zip(mutants, ends, strict=True) if end <= _MOST_OF_MUTANTS]
         values = all_others(json.loads(right), spare_parts(test.arguments), mutants, tolerance)
-        parts = _conjuncts(relation, trees)
+        return _refused_of(relation, trees, values, tolerance, "")
     except FAILURES:  # what came back stands for no value, or there is no saying what the parts of the claim are
         return None
 
-    def refused(part: Relation) -> set[int]:
-        return {place for place, other in enumerate(values) if not holds_of(part, trees, other, tolerance)}
 
-    counts = [len(refused(part)) for part in parts]
+def _refused_in_part(
+    test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances
+) -> set[Place] | None:
+    """Likewise, where a relation is about one part of the value alone: of the values near that part."""
+    relation = test.relation
+    assert relation is not None
+    part = _only_part(relation)
+    if part == RETURNED_VALUE:
+        return None
+    try:
+        trees: list[Tree] = json.loads(test.value)["t"]
+        value = part_of(part, trees, json.loads(right))
+        values = all_others(value, spare_parts(test.arguments), (), tolerance)
+        which = json.dumps([[term.operator, *(trees[each.place] for each in term.parts[1:])] for term in part.walk()])
+        return _refused_of(_of_part(relation, part), trees, values, tolerance, which)
+    except FAILURES:
+        return None
+
+
+def _refused_of(
+    relation: Relation, trees: Sequence[Tree], values: Sequence[Tree], tolerance: Tolerances, which: str
+) -> set[Place] | None:
+    """Raises one of FAILURES."""
+
+    def refused(part: Relation) -> set[Place]:
+        held = (holds_of(part, trees, other, tolerance) for other in values)
+        return {(which, place) for place, one in enumerate(held) if not one}
+
+    counts = [len(refused(part)) for part in _conjuncts(relation, trees)]
     is_enough = max(counts) >= _REFUSED * len(values) and min(counts) > _BESIDE * len(values)
     return refused(relation) if is_enough else None
 
 
+def _only_part(relation: Relation) -> Relation:
+    """The part of the returned value that a relation is about, `f(x)["a"]`, `f(x).size`; else that value itself."""
+    part = RETURNED_VALUE
+    while True:
+        around = {term for term in relation.walk() if part in term.parts}
+        wider = around.pop() if len(around) == 1 else relation
+        is_part = wider.operator in ("item", "attribute", "unpacked", "cell") and wider.parts[0] == part
+        if not is_part or any(each.operator != "constant" for each in wider.parts[1:]):
+            return part
+        part = wider
+
+
+def _of_part(term: Relation, part: Relation) -> Relation:
+    """The term with the returned value in the place of the part."""
+    if term == part:
+        return RETURNED_VALUE
+    return replace(term, parts=tuple(_of_part(each, part) for each in term.parts))
+
+
 def _refused_by_look(
     judge: Judge, test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances
-) -> set[int] | None:
+) -> set[Place] | None:
     tree, calls = json.loads(right), test.calls
     constants: list[Tree] = []
     try:
@@ -149,11 +201,11 @@ def _refused_by_look(
         return None
     others = [*singles, *constants]
     held = judge.tried_on(test.look, [*map(encode, others)])
-    refused = {place for place, one in enumerate(held) if not one}
-    count = sum(place < len(singles) for place in refused)
+    refused = {("", place) for place, one in enumerate(held) if not one}
+    count = sum(place < len(singles) for _, place in refused)
     is_enough = count and count >= _REFUSED * len(singles) and not any(held[len(singles) :])
     if is_enough and calls:
-        is_enough = {_changed(tree, others[place]) for place in refused} >= {*range(len(calls))}
+        is_enough = {_changed(tree, others[place]) for _, place in refused} >= {*range(len(calls))}
     return refused if is_enough else None
 
 

@@ -65,6 +65,11 @@ def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tole
         return False
 
 
+def part_of(term: Relation, constants: Sequence[Tree], right: Tree) -> Tree:
+    """What a term comes to of a right value. Raises one of FAILURES."""
+    return _Evaluation(constants, right, Tolerances.of(0)).of(term)  # type: ignore[no-any-return]  # a tree
+
+
 class _Evaluation:
     """One relation on one value."""
 

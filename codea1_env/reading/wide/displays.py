@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Generic, TypeVar
 
-from codea1_env.reading.pure_expressions import given_in
+from codea1_env.reading.pure_expressions import given_in, known_name
 
 MAX_ROWS = 64
 """Rows that are read of one table: a suite has K tests, and what comes after them counts for nothing."""
@@ -118,12 +118,23 @@ def is_simpler(node: ast.AST) -> bool:
     """Whether `Simplified` may change what this is a part of."""
     if isinstance(node, ast.Attribute):
         return node.attr == ITSELF
-    return isinstance(node, ast.Subscript | ast.Starred) or (isinstance(node, ast.keyword) and node.arg is None)
+    is_named = isinstance(node, ast.keyword) and node.arg is None
+    return isinstance(node, ast.Subscript | ast.Starred) or is_named or is_copy(node)
+
+
+def is_copy(node: ast.AST) -> bool:
+    """`copy.deepcopy(x)`, `x.copy()`."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="copy"), args=[], keywords=[]):
+            return True
+        case ast.Call(func=called, args=[_], keywords=[]):
+            return known_name(called) in ("copy.copy", "copy.deepcopy", "deepcopy")
+    return False
 
 
 class Simplified(ast.NodeTransformer):
-    """Takes elements out of displays (`[1, 2][0]`, `{"a": 1}["a"]`), unpacks displays with one or two stars among
-    arguments, and takes its message for the `str` of an exception.
+    """Takes elements out of displays (`[1, 2][0]`, `{"a": 1}["a"]`) and displays for their copies, unpacks those with
+    one or two stars among arguments, and takes its message for the `str` of an exception.
 
     Changes the tree it is given.
     """
@@ -151,6 +162,9 @@ class Simplified(ast.NodeTransformer):
                 attribute == ITSELF
             ):
                 return ast.Call(node.func, [ast.Subscript(raised, ast.Constant("message"), ast.Load())], [])
+        if is_copy(node):
+            shown = node.args[0] if node.args else node.func.value  # type: ignore[attr-defined]  # an Attribute
+            return shown if isinstance(shown, ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Constant) else node
         if not any(map(is_simpler, (*node.args, *node.keywords))):
             return node
         arguments: list[ast.expr] = []

@@ -120,7 +120,7 @@ class Expanded(ast.NodeTransformer):
         given = function.args
         names = [each.arg for each in (*given.posonlyargs, *given.args)]
         more = (given.vararg, given.kwarg, *given.kwonlyargs, *given.defaults)
-        if any(more) or call.keywords or len(names) != len(call.args) or any(map(_is_starred, call.args)):
+        if any(more) or call.keywords or len(names) != len(call.args) or any(map(is_starred, call.args)):
             return None
         if _binds(function.body, {*names, *names_in(*call.args)}):
             return None
@@ -183,7 +183,8 @@ def _is_map(node: ast.AST) -> bool:
     return is_named and len(node.args) == 2  # type: ignore[attr-defined]  # a Call
 
 
-def _is_starred(node: ast.expr) -> bool:
+def is_starred(node: ast.expr) -> bool:
+    """Whether it is `*x`."""
     return isinstance(node, ast.Starred)
 
 
@@ -193,7 +194,7 @@ def bound_in(target: ast.expr, row: ast.expr) -> dict[str, ast.expr] | None:
         return {target.id: row}
     if not isinstance(target, ast.Tuple | ast.List) or not isinstance(row, ast.Tuple | ast.List):
         return None
-    if not target.elts or len(target.elts) != len(row.elts) or any(map(_is_starred, (*target.elts, *row.elts))):
+    if not target.elts or len(target.elts) != len(row.elts) or any(map(is_starred, (*target.elts, *row.elts))):
         return None
     found = [bound_in(*pair) for pair in zip(target.elts, row.elts, strict=True)]
     return None if None in found else {name: value for each in found for name, value in (each or {}).items()}

@@ -15,7 +15,7 @@ name is like; what keeps it stands before the method's body. Does not know what 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice, product
@@ -205,7 +205,21 @@ _BEFORE_EACH = ("setUp", "setup_method", "setup")
 _OWNERS = ("self", "cls")
 
 
-def with_setup(node: ast.ClassDef, methods: Sequence[ast.FunctionDef]) -> list[ast.FunctionDef]:
+def helpers_of(node: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    """Methods that are no tests, as functions without `self`, by their names. Changes the class's tree."""
+    others = [each for each in node.body if isinstance(each, ast.FunctionDef) and not is_fixture(each)
+              and not each.name.startswith("test") and each.name not in (*_BEFORE_ALL, *_BEFORE_EACH)]  # fmt: skip
+    for each in others:
+        if [ast.unparse(decorator) for decorator in each.decorator_list] == ["staticmethod"]:
+            each.decorator_list = []
+        else:
+            each.args.args = each.args.args[1:]
+    return {each.name: each for each in others}
+
+
+def with_setup(
+    node: ast.ClassDef, methods: Sequence[ast.FunctionDef], helpers: Mapping[str, ast.FunctionDef]
+) -> list[ast.FunctionDef]:
     """The methods with what is done before them. Changes the class's tree."""
     setups = [
         each for names in (_BEFORE_ALL, _BEFORE_EACH) for each in node.body
@@ -213,11 +227,13 @@ def with_setup(node: ast.ClassDef, methods: Sequence[ast.FunctionDef]) -> list[a
     ]  # fmt: skip
     own = [each for each in node.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None]
     kept = {target.id for each in own for target in targets_of(each) if isinstance(target, ast.Name)}
-    as_names = _Attributes(node.name, kept | {name for setup in setups for name in _kept_by(setup)})
+    as_names = _Attributes(node.name, kept | {*helpers} | {name for setup in setups for name in _kept_by(setup)})
     if not as_names.kept:
         return list(methods)
     before: list[ast.stmt] = [as_names.of_class(each) for each in own]
     before += [as_names.visit(statement) for setup in setups for statement in setup.body]
+    for helper in helpers.values():
+        as_names.visit(helper)
     for method in map(as_names.visit, methods):
         method.body = [*before, *method.body]
     return list(methods)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
@@ -90,6 +90,8 @@ def is_operation(node: ast.expr, entry_point: str) -> bool:
             return is_object(left, entry_point) or is_object(right, entry_point)
         case ast.Compare(ops=[ast.In()], comparators=[right]):
             return is_of_class(entry_point) and is_made(right, entry_point)
+        case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], comparators=[right]):
+            return is_of_class(entry_point) and is_object(left, entry_point) and is_object(right, entry_point)
         case ast.Call(func=ast.Name(id=name), args=[value], keywords=[]):
             return name in _ASKING and is_object(value, entry_point)
     return False
@@ -118,6 +120,14 @@ def member(node: ast.AST) -> str:
         case ast.Attribute(value=ast.Name(id=owner), attr=name) if _is_of_program(owner) and not name.startswith("_"):
             return name
     return ""
+
+
+def members(node: ast.AST) -> list[str]:
+    """Likewise of up to four members of a Flag, `Mode.R | Mode.W`; no names of anything else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        sides = members(node.left), members(node.right)
+        return [*sides[0], *sides[1]] if all(sides) and len({*sides[0], *sides[1]}) <= 4 else []
+    return [member(node)] if member(node) else []
 
 
 def stated(node: ast.expr) -> ast.expr:
@@ -279,11 +289,17 @@ def is_changed(node: ast.expr, entry_point: str) -> bool:
     return _is_history(node) and not is_made(node, entry_point)
 
 
-def may_equal(node: ast.expr, stated: Tree) -> bool:
-    """Whether what became of an argument, as stated, may be what it was before, as if a program did nothing."""
+def may_equal(node: ast.expr, stated: Tree, path: Sequence[Sequence[Tree]]) -> bool:
+    """Whether what became of an argument, or of a part of it, may be as stated before the call, as if a program did
+    nothing. `path`: the index, or the bounds of the slice, of each part in turn."""
     try:
-        return _may_equal(literal_tree(made_of(node)), stated)
-    except NotLiteral:
+        tree = literal_tree(made_of(node))
+        for at in path:
+            if not isinstance(tree, list):
+                return True
+            tree = tree[at[0]] if len(at) == 1 else tree[slice(*at)]  # type: ignore[index,arg-type]  # a TypeError
+        return _may_equal(tree, stated)
+    except (NotLiteral, TypeError, LookupError, ValueError):
         return True
 
 

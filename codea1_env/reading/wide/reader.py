@@ -32,9 +32,9 @@ from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, know
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.claims import RAISING, Said, TryStatement, condition_of, raising_condition, said_of, tried
-from codea1_env.reading.wide.displays import Simplified, is_simpler, table, whole
-from codea1_env.reading.wide.expanding import Expanded, bound_in, parts
-from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, is_fixture, name_of, rows_of, with_setup
+from codea1_env.reading.wide.displays import Simplified, is_copy, is_simpler, table, whole
+from codea1_env.reading.wide.expanding import Expanded, bound_in, is_starred, parts
+from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, helpers_of, is_fixture, name_of, rows_of, with_setup
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, HOMES, IMPORTED, read_condition
@@ -73,9 +73,31 @@ class _Function:
         return [argument.arg for argument in (*self.node.args.posonlyargs, *self.node.args.args)]
 
     @property
-    def is_plain(self) -> bool:
-        """It is called by place, and nothing is around it."""
-        return not (self.node.decorator_list or self.node.args.kwonlyargs or self.node.args.vararg)
+    def defaults(self) -> dict[str, ast.expr]:
+        """What parameters stand for that are not given."""
+        by_name = zip((each.arg for each in self.node.args.kwonlyargs), self.node.args.kw_defaults, strict=True)
+        by_place = zip(reversed(self.parameters), reversed(self.node.args.defaults), strict=False)
+        return {name: value for name, value in (*by_name, *by_place) if value is not None}
+
+    def given_by(self, call: ast.Call) -> dict[str, ast.expr]:
+        """What its parameters stand for in a call, `*args` and `**options` as displays. Raises Rejected."""
+        known = self.node.args
+        own = len(known.posonlyargs) + len(known.args)
+        if own - len(known.defaults) > len(call.args) + len(call.keywords):
+            raise Rejected(Reason.FORBIDDEN_CALL)
+        named = {keyword.arg: keyword.value for keyword in call.keywords}
+        given = dict(zip(self.parameters, call.args, strict=False))
+        for name in (*self.parameters, *(each.arg for each in known.kwonlyargs)):
+            if name in named and name not in given:
+                given[name] = named.pop(name)
+        is_more = (len(call.args) > own and not known.vararg) or (named and not known.kwarg)
+        if is_more or None in named or self.node.decorator_list or any(map(is_starred, call.args)):
+            raise Rejected(Reason.FORBIDDEN_CALL)
+        if known.vararg:
+            given[known.vararg.arg] = ast.Tuple(call.args[own:], ast.Load())
+        if known.kwarg:
+            given[known.kwarg.arg] = ast.Dict([*map(ast.Constant, named)], [*named.values()])
+        return given
 
 
 class WideReader:
@@ -384,6 +406,8 @@ class WideReader:
         if isinstance(targets[0], ast.Tuple | ast.List) and isinstance(value, ast.Name | ast.Subscript):
             row = self._known(value)
             value = row if isinstance(row, ast.Tuple | ast.List) else value  # `given, right = case`
+        elif value is not None and is_copy(value):
+            value = self._known(value)
         is_asked = value is not None and self._is_asked(value)
         read = unpacked if is_asked and isinstance(targets[0], ast.Tuple | ast.List) else self._pairs
         pairs = [None if value is None else read(target, value) for target in targets]
@@ -491,15 +515,14 @@ class WideReader:
     def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> None:
         """Read a function's body with its parameters bound; not where it needs others, or is being read."""
         self._steps.take(len(parameters))
-        needed = parameters[: len(parameters) - len(known.node.args.defaults)]
-        defaults = dict(zip(reversed(parameters), reversed(known.node.args.defaults), strict=False))
-        if known.is_open or not set(needed) <= set(given) or self.entry_point in given:
+        defaults = known.defaults
+        if known.is_open or not set(parameters) <= {*given, *defaults} or self.entry_point in given:
             self._skip(Ignored.FUNCTION, known.node)
             return
         known.is_read = known.is_open = True
         with self._names.function(self._statements.own_names(known.node), is_nested=known.is_nested):
-            self._names.bind((name, defaults[name]) for name in parameters if name not in given)
-            self._names.bind(((name, given[name]) for name in parameters if name in given), is_inlined=True)
+            self._names.bind((name, value) for name, value in defaults.items() if name not in given)
+            self._names.bind(given.items(), is_inlined=True)
             self._body(known.node.body, known.source)
         known.is_open = False
 
@@ -532,18 +555,20 @@ class WideReader:
     def _made_by(self, value: ast.expr | None) -> ast.expr | None:
         """What a call of a function of the suite's gives, names in place; another expression itself."""
         match value:
-            case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name in self._functions:
+            case ast.Call(func=ast.Name(id=name)) if name in self._functions and name != self.entry_point:
                 known = self._functions[name]
             case _:
                 return value
-        is_counted = len(given) == len(known.parameters) and not known.node.args.defaults
-        if known.is_open or not known.is_plain or not is_counted or as_code(known.node) is not None:
+        if known.is_open:
             return value
         kept = len(self.tests)
         known.is_open = True
         try:
-            row = dict(zip(known.parameters, [self._inlined(argument) for argument in given], strict=True))
+            row = {each: self._inlined(argument) for each, argument in known.given_by(value).items()}
+            if not set(known.parameters) <= {*row, *known.defaults}:
+                return value
             with self._names.function(self._statements.own_names(known.node), is_nested=known.is_nested):
+                self._names.bind((each, default) for each, default in known.defaults.items() if each not in row)
                 self._names.bind(row.items(), is_inlined=True)
                 made = self._value_of(known.node.body, known.source)
         except Rejected:
@@ -556,15 +581,14 @@ class WideReader:
 
     def _called(self, known: _Function, call: ast.Call) -> None:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
-        if call.keywords or not known.is_plain:
+        if known.is_read and known.parameters in ([], [CANDIDATE]) and not known.node.args.vararg:
+            return
+        try:
+            given = {name: self._inlined(argument) for name, argument in known.given_by(call).items()}
+        except Rejected:
             self._skip(Ignored.STATEMENT, call)
-        elif not (known.is_read and known.parameters in ([], [CANDIDATE])):
-            try:
-                given = [self._inlined(argument) for argument in call.args]
-            except Rejected:
-                self._skip(Ignored.STATEMENT, call)
-                return
-            self._function(known, known.parameters, dict(zip(known.parameters, given, strict=False)))
+        else:
+            self._function(known, known.parameters, given)
 
     def _class(self, node: ast.ClassDef, source: SourceText) -> None:
         """The test methods of a class, each behind what the class and its `setUp` keep."""
@@ -580,9 +604,12 @@ class WideReader:
             for each in node.body:
                 if isinstance(each, ast.FunctionDef):
                     self._fixtures.add(each, source)
-            for method in with_setup(node, methods):
+            helpers = helpers_of(node)
+            own = {f"self.{name}": _Function(each, source) for name, each in helpers.items()}
+            self._helpers += own.values() if methods else ()
+            for method in with_setup(node, methods, helpers):
                 self._statements.charge(method)
-                self._functions = ChainMap({method.name: _Function(method, source)}, outside)
+                self._functions = ChainMap({method.name: _Function(method, source)}, own, outside)
                 self._definition(method, source)
         self._functions = outside
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 from codea1_env.reading import grammar
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert, rejected
@@ -130,7 +131,7 @@ def _accepted(condition: ast.expr, source: str, entry_point: str, max_depth: int
             match condition:
                 case ast.Call(func=ast.Name(id="bool"), args=[claim], keywords=[]):  # as a stored test has it
                     condition = claim
-            return read_look(condition, source, entry_point, max_depth)
+            return read_look(_as_looked(condition), source, entry_point, max_depth)
         except Rejected as other:
             raise error if other.reason == Reason.WRAPPED_CALL else other from None
     try:
@@ -169,24 +170,38 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
 
 
 def _by_name(condition: ast.expr, entry_point: str) -> ast.expr:
-    """What is compared with a member of an Enum of the program, compared by its name: `f(x) == Color.RED`."""
+    """What is compared with members of an Enum of the program, by their names: `Color.RED`, `Mode.R | Mode.W`."""
     match condition:
         case ast.Compare(left=left, ops=[ast.Eq() | ast.Is() | ast.NotEq() | ast.IsNot() as op], comparators=[right]):
-            operator = ast.Eq() if isinstance(op, ast.Eq | ast.Is) else ast.NotEq()
+            operator: ast.cmpop = ast.Eq() if isinstance(op, ast.Eq | ast.Is) else ast.NotEq()
             for value, other in ((left, right), (right, left)):
-                name = questions.member(other)
-                if name and grammar.mentions(value, entry_point) and not questions.member(value):
-                    return ast.Compare(ast.Attribute(value, "name", ast.Load()), [operator], [ast.Constant(name)])
+                names = questions.members(other)
+                if not names or not grammar.mentions(value, entry_point) or questions.members(value):
+                    continue
+                name = ast.Attribute(value, "name", ast.Load())
+                if len(names) == 1:
+                    return ast.Compare(name, [operator], [ast.Constant(names[0])])
+                orders = [ast.Constant("|".join(order)) for order in permutations(names)]  # one of them is the class's
+                operator = ast.In() if isinstance(operator, ast.Eq) else ast.NotIn()
+                return ast.Compare(name, [operator], [ast.Tuple([*orders], ast.Load())])
     return condition
 
 
 def _check_change(asked: ast.expr, relation: Relation, constants: Sequence[grammar.Pure]) -> None:
     """Raises Rejected where what is claimed of an argument may hold without a call."""
-    stated = [part.place for part in relation.parts if part.operator == "constant"]
-    if relation.operator != "eq" or len(stated) != 1 or RETURNED_VALUE not in relation.parts:
+    stated = [part for part in relation.parts if part.operator == "constant"]
+    claimed = [part for part in relation.parts if part.operator != "constant"]
+    if relation.operator != "eq" or len(stated) != len(claimed):
         raise Rejected(Reason.NOT_ENTRY_POINT)
-    constant = constants[stated[0]]
-    if not constant.is_literal or questions.may_equal(asked, constant.tree):
+    part, path = claimed[0], []
+    while part.operator in ("item", "slice") and all(each.operator == "constant" for each in part.parts[1:]):
+        path.append(part.parts[1:])
+        part = part.parts[0]
+    used = [constants[each.place] for row in (stated, *path) for each in row]
+    if part != RETURNED_VALUE or not all(each.is_literal for each in used):
+        raise Rejected(Reason.NOT_ENTRY_POINT)
+    places = [[constants[each.place].tree for each in row] for row in reversed(path)]
+    if questions.may_equal(asked, used[0].tree, places):
         raise Rejected(Reason.NOT_ENTRY_POINT)
 
 
@@ -367,23 +382,8 @@ class _Terms:
 
     def _of_arrays(self, called: str, node: ast.Call, room: int) -> Relation:
         """`np.allclose(f(x), [1.0])`, `pd.testing.assert_frame_equal(f(x), ...)`."""
-        operator, names, defaults = _CLAIMS[called]
-        given = dict(zip(names, node.args, strict=False)) | {str(each.arg): each.value for each in node.keywords}
-        message = given.pop("err_msg", None)
-        exact = given.pop("check_exact", None)
-        if len(node.args) > len(names) or set(given) - {*names} or not {*names[:2]} <= set(given):
-            raise Rejected(Reason.FORBIDDEN_CALL)
-        if message is not None and not isinstance(message, ast.Constant):
-            raise Rejected(Reason.FORBIDDEN_CALL)
-        if exact is not None and ast.unparse(exact) == "True":
-            defaults = {**defaults, "rtol": "0.0", "atol": "0.0"}
-        if "decimal" in given:
-            places = given.pop("decimal")
-            if not isinstance(places, ast.Constant) or type(places.value) is not int:
-                raise Rejected(Reason.FORBIDDEN_CALL)
-            defaults = {**defaults, "atol": repr(1.5 * 10.0**-places.value)}
-        more = [given.get(name) or grammar.single_expression(text) for name, text in defaults.items()]
-        return self._made(operator, room, *(given[name] for name in names[:2]), *more)
+        operator, given = _arrays(called, node)
+        return self._made(operator, room, *given)
 
     def _of_whole_array(self, node: ast.Call, room: int) -> Relation | None:
         """`(f(x) == v).all()`, `f(x).sum()`, `f(x).equals(v)`; None for another method."""
@@ -486,6 +486,37 @@ class _Terms:
                 raise Rejected(Reason.FORBIDDEN_NAME)
             names.append(name)
         return self._text(repr(names))
+
+
+def _arrays(called: str, node: ast.Call) -> tuple[str, list[ast.expr]]:
+    """The operator of one of _CLAIMS and what it is given. Raises Rejected."""
+    operator, names, defaults = _CLAIMS[called]
+    given = dict(zip(names, node.args, strict=False)) | {str(each.arg): each.value for each in node.keywords}
+    message = given.pop("err_msg", None)
+    exact = given.pop("check_exact", None)
+    if len(node.args) > len(names) or set(given) - {*names} or not {*names[:2]} <= set(given):
+        raise Rejected(Reason.FORBIDDEN_CALL)
+    if message is not None and not isinstance(message, ast.Constant):
+        raise Rejected(Reason.FORBIDDEN_CALL)
+    if exact is not None and ast.unparse(exact) == "True":
+        defaults = {**defaults, "rtol": "0.0", "atol": "0.0"}
+    if "decimal" in given:
+        places = given.pop("decimal")
+        if not isinstance(places, ast.Constant) or type(places.value) is not int:
+            raise Rejected(Reason.FORBIDDEN_CALL)
+        defaults = {**defaults, "atol": repr(1.5 * 10.0**-places.value)}
+    more = [given.get(name) or grammar.single_expression(text) for name, text in defaults.items()]
+    return operator, [*(given[name] for name in names[:2]), *more]
+
+
+def _as_looked(claim: ast.expr) -> ast.expr:
+    """A claim that a look can evaluate: `np.testing.assert_allclose(f(x).sum(axis=0), [1, 2])` returns no truth."""
+    called = known_name(claim.func) if isinstance(claim, ast.Call) else ""
+    if called not in ASSERTING or not called.startswith("numpy."):
+        return claim
+    operator, given = _arrays(called, claim)  # type: ignore[arg-type]  # a Call
+    name = "allclose" if operator == "allclose" else "array_equal"
+    return ast.Call(ast.Attribute(ast.Name("numpy", ast.Load()), name, ast.Load()), given, [])
 
 
 _BY_LABEL = {"loc": True, "at": True, "iloc": False, "iat": False}

@@ -336,7 +336,7 @@ def _seen(body: list[Any], spare: Sequence[Tree]) -> list[Any]:
     if body[0] == "iterator":
         return [{"v": ["iterator", body[1], part, ""]} for part in _sequences(body[2], spare)]
     _, name, attributes, items, end = body
-    hooks = [pair for pair in attributes if pair[0].startswith("__") and pair[0] != "__str__"]
+    hooks = [pair for pair in attributes if pair[0].startswith("__") and pair[0] not in ("__str__", "__repr__")]
     told = [pair for pair in attributes if pair not in hooks]
     names = [attribute for attribute, _ in told]
     rows = _replaced([value for _, value in told], spare) if told else [[]]

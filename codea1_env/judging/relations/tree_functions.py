@@ -114,7 +114,8 @@ def _str(tree: Any) -> str:
     if type(tree) is str:
         return tree
     if is_seen(tree):
-        return str(dict(attributes_of(tree))["__str__"])
+        shown = dict(attributes_of(tree))
+        return str(shown["__str__" if "__str__" in shown else "__repr__"])
     if (made := exact_in(tree) or moment_in(tree)) is not None:
         return str(made)
     if isinstance(number := number_in(tree), int):
@@ -368,6 +369,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "int": _number_of(int),
     "float": _number_of(float),
     "str": _str,
+    "repr": lambda tree: dict(attributes_of(tree))["__repr__"],
     "isinstance": _isinstance,
     "hastype": lambda tree, names: _type_name(tree) in names,
     "isclose": _isclose,

@@ -22,7 +22,7 @@ COMPARISONS = frozenset("eq ne lt le gt ge in notin is isnot".split())
 """Operators that compare two values. `is` compares with None, True or False alone."""
 FUNCTIONS = frozenset(
     """len sorted reversed list tuple set frozenset dict iter next abs round sum min max any all int float str bool
-    Counter bytes enumerate isnan isinf isfinite""".split()
+    repr Counter bytes enumerate isnan isinf isfinite""".split()
 )
 """Python's functions that a relation may call, each with one value; `round` may take the digits as well."""
 METHODS: Mapping[str, int] = {

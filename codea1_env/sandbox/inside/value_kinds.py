@@ -128,7 +128,8 @@ class Reading:
 
     def _attributes(self, value: Any, bases: tuple[type, ...]) -> "Iterable[tuple[str, Any]]":
         names: dict[str, None] = {}
-        for base in reversed(bases[:-1]) if str(bases[0].__module__).partition(".")[0] not in _BY_TEXT else ():
+        is_text = str(bases[0].__module__).partition(".")[0] in _BY_TEXT
+        for base in () if is_text else reversed(bases[:-1]):
             for name, member in dict(vars(base)).items():
                 if not (callable(member) or isinstance(member, classmethod | staticmethod | types.MethodType)):
                     names[name] = None
@@ -146,8 +147,8 @@ class Reading:
         asked: list[tuple[str, Callable[[], Any]]] = [
             (name, functools.partial(getattr, value, name)) for name in public[:MAX_ATTRIBUTES]
         ]
-        is_written = _defines(bases, "__str__") or _defines(bases, "__repr__")
-        asked += [("__str__", lambda: str(value))] if is_written else []
+        asked += [("__str__", lambda: str(value))] if _defines(bases, "__str__") else []
+        asked += [("__repr__", lambda: repr(value))] if _defines(bases, "__repr__") and not is_text else []
         asked += [(name, lambda: True) for name in _HOOKS if _defines(bases, name)]
         if made is not None:
             asked += [("__match_args__", lambda: made), ("__defaults__", lambda: _usual(bases))]

@@ -150,6 +150,11 @@ SUITES = {
     "an argument of an assert": ("xs = [3, 1]\nassert f(xs) == 2\nassert xs == [1, 3]\n", SORT, "f"),
     "an object": ("s = Stack()\ns.push(1)\ns.push(2)\nassert s.pop() == 2\nassert s.size == 1\nassert s.pop() == 1\n",
                   STACK, "Stack"),
+    "what a function returned": ("s = f(1)\ns.push(2)\nfor i in (3, 4):\n    s.push(i)\nassert s.size == 4\n"
+                                 "assert s.twice().size == 8\nassert s.items[0] == 1\n",
+                                 f"{STACK}def f(x):\n    return Stack([x])\n", "f"),
+    "a deque that a function returned": ("d = f([1])\nd.appendleft(2)\nassert list(d) == [2, 1]\nd.rotate()\n"
+                                         "assert d[0] == 1\n", "from collections import deque as f", "f"),
     "in a loop": ("def test():\n    s = Stack()\n    for i in range(3):\n        s.push(i)\n    assert s.pop() == 2\n"
                   "    assert s.items == [0, 1]\n", STACK, "Stack"),
     "chained": ("assert Stack([1]).push(2).twice().size == 4\n", STACK, "Stack"),

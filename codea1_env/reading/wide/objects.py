@@ -47,10 +47,12 @@ class Objects:
 
     def follow(self, expression: ast.expr) -> None:
         """Take the calls of an expression that was evaluated, in their order."""
-        functions = [node.func for node in ast.walk(expression) if isinstance(node, ast.Call)]
-        called = None if self._is_class else {each.id for each in functions if isinstance(each, ast.Name)}
-        for name in dict.fromkeys(self._named(expression)) if called is None or called else ():
-            if (called is None or name in called) and self._is_object(name):
+        calls = [node for node in ast.walk(expression) if isinstance(node, ast.Call)]
+        called = {_name_of(each.func) for each in calls}
+        changed = {questions.asked_object(each) for each in calls}
+        for name in dict.fromkeys(self._named(expression)) if calls else ():
+            is_called = self._is_class or name in called or (name in changed and self._is_made(name))
+            if is_called and self._is_object(name):
                 self._called(name, expression)
         self._given(expression)
 
@@ -59,7 +61,10 @@ class Objects:
         given = {each.id for each in given_in(call) if isinstance(each, ast.Name)} if isinstance(call, ast.Call) else ()
         names = Counter(self._named(call)) if self._is_class and given else {}
         became = {}
-        for name in [name for name, times in names.items() if times == 1 and name in given and self._is_object(name)]:
+        first = questions.asked_object(call)  # a method of what a function returned, which is followed from here on
+        asked = [name for name, times in names.items() if times == 1 and name in given]
+        asked += [] if self._is_class or self._is_made(first) else [first]
+        for name in filter(self._is_object, asked):
             with suppress(Rejected):
                 became[name] = self._after(name, [call])
             became.setdefault(name, None)
@@ -89,8 +94,11 @@ class Objects:
 
     def _is_object(self, name: str) -> bool:
         made = self._known(name)
-        is_made = made is not None and questions.is_made(made, self._entry_point)
-        return is_made or (made is not None and grammar.is_call(made, self._entry_point))
+        return self._is_made(name) or (made is not None and grammar.is_call(made, self._entry_point))
+
+    def _is_made(self, name: str) -> bool:
+        made = self._known(name)
+        return made is not None and questions.is_made(made, self._entry_point)
 
     def numbered(self, expression: ast.expr) -> ast.expr:
         """The expression with objects as they are where it calls them, if it calls one twice. Raises Rejected."""
@@ -108,14 +116,16 @@ class Objects:
         return copied(expression, made) if any(made.values()) else expression
 
     def _is_call(self, node: ast.expr, name: str) -> bool:
-        """Whether it calls an object of this name: any method of it, or it itself where a function returned it."""
-        return isinstance(node, ast.Call) and (self._is_class or _name_of(node.func) == name)
+        """Whether it calls an object of this name: it itself or a method; of what a function returned, none of data."""
+        is_own = isinstance(node, ast.Call) and name in (_name_of(node.func), questions.asked_object(node))
+        return is_own or (isinstance(node, ast.Call) and self._is_class)
 
     def _after(self, name: str, calls: Sequence[ast.expr]) -> ast.expr | None:
         """What a name stands for after these calls, which name it. Raises Rejected."""
         made = self._known(name)
         with self._names.scope():
             self._names.bind([(name, ast.Name(questions.IT, ast.Load()))], is_inlined=True)
+            calls = [call if self._is_class else _without_attributes(call) for call in calls]
             return questions.after(made, [self._names.inlined(call) for call in calls]) if made is not None else None
 
     def written(self, names: Sequence[str], value: ast.expr | None) -> None:
@@ -130,8 +140,12 @@ class Objects:
 
     @contextmanager
     def kept(self, node: ast.AST) -> Iterator[None]:
-        """What objects that a statement or an expression names stand for now is what they stand for afterwards."""
-        names = dict.fromkeys(self._named(node) if self._is_class else ())
+        """What objects that a statement or an expression names stand for now is what they stand for afterwards, unless
+        it calls a method of data of what a function returned."""
+        names = dict.fromkeys(self._named(node))
+        for each in ast.walk(node) if not self._is_class else ():
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and not questions.asked_object(each):
+                names.pop(_name_of(each.func.value), None)
         known = [(name, made) for name in names if (made := self._known(name)) is not None]
         yield
         made_here = [(name, made) for name, made in known if made and questions.is_made(made, self._entry_point)]
@@ -178,7 +192,7 @@ class Objects:
 
     def _called(self, name: str, expression: ast.expr) -> None:
         parts = self._outermost(expression, name)
-        calls = [node for node in parts if any(isinstance(each, ast.Call) for each in _spine(node))]
+        calls = [node for node in parts if any(self._is_call(each, name) for each in _spine(node))]
         if not calls:
             return
         unsure = any(
@@ -246,6 +260,13 @@ def changing(statement: ast.stmt) -> ast.Call | None:
             method = "__setitem__" if given else "__delitem__"
             return ast.Call(ast.Attribute(owner, method, ast.Load()), [at, *given], [])
     return None
+
+
+def _without_attributes(node: ast.expr) -> ast.expr:
+    """The call of which attributes are read, which change nothing."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
 
 
 def _same(one: ast.expr, other: ast.expr | None) -> bool:

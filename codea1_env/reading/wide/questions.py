@@ -70,6 +70,14 @@ def _is_of_object(method: str) -> bool:
     return not is_looked and method not in _OF_DATA and not method.startswith("_")
 
 
+def asked_object(call: ast.expr) -> str:
+    """The name of what a function may have returned, where this calls a method that data has not; else empty."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=method)) if _is_of_object(method):
+            return name
+    return ""
+
+
 def printing(node: ast.AST) -> list[ast.expr]:
     """The calls of which it is asked what they print; none for another expression."""
     match node:
@@ -100,6 +108,13 @@ def is_operation(node: ast.expr, entry_point: str) -> bool:
 def is_object(node: ast.expr, entry_point: str) -> bool:
     """Whether it is an object of the class, or what an operator makes of one."""
     return is_made(node, entry_point) or (isinstance(node, ast.BinOp | ast.UnaryOp) and is_operation(node, entry_point))
+
+
+def is_attribute(node: ast.expr, entry_point: str) -> bool:
+    """Whether it is asked of an object; of what a function returned, one that is named as data's is an attribute of
+    the object as data."""
+    is_of_object = isinstance(node, ast.Attribute) and is_object(node.value, entry_point)
+    return is_of_object and (is_of_class(entry_point) or _is_of_object(node.attr))  # type: ignore[attr-defined]
 
 
 def others_in(node: ast.AST, entry_point: str) -> list[str]:

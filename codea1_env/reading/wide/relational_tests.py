@@ -255,9 +255,7 @@ class _Terms:
             return self._subscript(node, room - 1)
         if type(node) is ast.Attribute and questions.is_set(node):
             raise Rejected(Reason.NOT_ENTRY_POINT)
-        if questions.is_of_member(node, self._entry_point) or (
-            type(node) is ast.Attribute and questions.is_object(node.value, self._entry_point)
-        ):
+        if questions.is_of_member(node, self._entry_point) or questions.is_attribute(node, self._entry_point):
             return self._question(node)
         if type(node) is ast.Attribute and not node.attr.startswith("_"):
             return self._made("attribute", room - 1, node.value, repr(node.attr))

@@ -80,7 +80,7 @@ HOSTILE_ASSERTS: tuple[HostileAssert, ...] = (
     HostileAssert("assert solve(lambda: 1) == 1", "raises", "opaque"),
     HostileAssert("assert solve(iter([1])) == [1]", "raises", "opaque"),
     HostileAssert("assert solve(enumerate([])) == 1", "raises", "opaque"),
-    *_rejected("generator", "assert solve(1) == sum(x for x in [1])"),
+    *_rejected("forbidden_call", "assert solve(1) == sum(__import__(x) for x in ['os'])"),
     *_rejected(
         "attribute",
         "assert solve(().__class__.__bases__) == 1",
@@ -217,7 +217,7 @@ HOSTILE_ASSERTS: tuple[HostileAssert, ...] = (
     ),
     *_rejected("walrus", "assert solve([y := 1, y]) == [1, 1]"),
     *_rejected("lambda", "assert solve((lambda x=1: x)()) == 1", "assert solve(1) == sorted([1], key=lambda a: a)"),
-    *_rejected("generator", "assert solve(1) == list(a for a in [1])"),
+    *_rejected("generator", "assert solve(1) == (a for a in [1])"),
     *_rejected("attribute", "assert solve(f'{(1).__class__}') == '1'"),
     *_rejected(
         "attribute",

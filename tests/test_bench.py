@@ -309,7 +309,8 @@ def test_the_page_shows_what_the_committed_entries_say_and_is_short() -> None:
     assert f"<!-- bench: begin -->\n{table}\n<!-- bench: end -->" in page
     for section, track in ((tiny, track_of("tiny", "bands")), (small, track_of("small", "fineprint"))):
         assert {file.record["track"]["digest"] for c in section.columns for file in c.files} == {track.digest()}
-    names = " and ".join(f"`{column.name}`" for column in small.columns)
+    *others, last = (f"`{column.name}`" for column in small.columns)
+    names = f"{', '.join(others)} and {last}"
     assert f"On `small` there are {names} so far" in page
     hidden = [
         row.split(" | ") for row in as_markdown(small).splitlines() if "fine print, coder: passes all hidden" in row

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import numbers
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
@@ -20,7 +21,7 @@ _SHOWN = 200
 def require(condition: bool, name: str, must: str, got: object, error: type[Codea1Error] = ConfigurationError) -> None:
     """Raise `error` unless the condition holds. `must`: what comes after the word, e.g. `be in [0, 1]`."""
     if not condition:
-        shown = repr(got)
+        shown = str(got) if isinstance(got, os.PathLike) else repr(got)
         raise error(f"{name} must {must}, got {shown if len(shown) < _SHOWN else shown[:_SHOWN] + '...'}")
 
 

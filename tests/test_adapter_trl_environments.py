@@ -154,7 +154,7 @@ def test_rows_and_arguments_out_of_range_are_refused(arena: Arena) -> None:
     with pytest.raises(ConfigurationError, match="reset must be called before a tool"):
         CoderSeat(arena, [DOUBLE], GoldenTester()).submit_program(RIGHT)
     for attempts in (0, True, 1.5):
-        with pytest.raises(ConfigurationError, match="attempts must be a whole number of at least 1"):
+        with pytest.raises(ConfigurationError, match=r"attempts must be (an int of )?at least 1"):
             TesterSeat(arena, [DOUBLE], attempts=attempts)  # type: ignore[arg-type]
 
 

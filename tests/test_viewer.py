@@ -297,7 +297,7 @@ def test_a_notebook_shows_the_page_in_a_frame_that_cannot_reach_it(games: Path, 
     (tmp_path / "empty.jsonl").write_text("\n")
     with pytest.raises(ConfigurationError, match=r"must hold at least one duel, got none in empty\.jsonl"):
         codea1_env.view(tmp_path / "empty.jsonl")
-    with pytest.raises(ConfigurationError, match="limit must be a whole number of at least 1, got 0"):
+    with pytest.raises(ConfigurationError, match="limit must be at least 1, got 0"):
         codea1_env.view(games, limit=0)
 
 

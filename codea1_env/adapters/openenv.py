@@ -26,6 +26,7 @@ import numpy as np
 
 from codea1_env.adapters.client_bodies import readable
 from codea1_env.arena.match import MatchScore
+from codea1_env.checks import require
 from codea1_env.envs.environment import DEFAULT_REWARDS
 from codea1_env.envs.episode import CODER, MAX_TEXT_LENGTH, TESTER, Episode
 from codea1_env.errors import Codea1Error, ConfigurationError
@@ -104,8 +105,7 @@ class TableRules:
 
     def __post_init__(self) -> None:
         unknown = [seat for seat in self.seats if seat not in SEATS]
-        if unknown or not self.seats:
-            raise ConfigurationError(f"seats must be some of {SEATS}, got {self.seats!r}")
+        require(not unknown and bool(self.seats), "seats", f"be some of {SEATS}", self.seats)
         bare = [each.problem_id for each in self.asked if not each.mutants]
         if "tester" in self.seats and self.coder is None and bare:
             raise ConfigurationError(

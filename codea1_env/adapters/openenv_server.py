@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.adapters.client_bodies import BodyTooLong, read_body, readable
-from codea1_env.checks import require_whole
-from codea1_env.errors import Codea1Error, ConfigurationError
+from codea1_env.checks import require, require_whole
+from codea1_env.errors import Codea1Error
 from codea1_env.extras import for_script
 from codea1_env.problems import read_problems
 
@@ -41,8 +41,7 @@ def make_app(table: TableRules | None = None, *, sessions: int = 16, idle_s: flo
     Raises ConfigurationError for a table that cannot be played.
     """
     require_whole("sessions", sessions)
-    if not idle_s > 0:
-        raise ConfigurationError(f"idle_s must be greater than 0, got {idle_s}")
+    require(idle_s > 0, "idle_s", "be greater than 0", idle_s)
     limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)
     game = functools.partial(GameEnvironment, table or TableRules())
     server = HTTPEnvServer(game, ResponseAction, Position, concurrency_config=limits, env_name="codea1")

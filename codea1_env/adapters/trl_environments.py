@@ -26,6 +26,7 @@ from codea1_env.adapters.seat_rewards import cut, for_coder, for_tester
 from codea1_env.adapters.trl_rewards import Completion, by_id
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
+from codea1_env.checks import require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
 from codea1_env.players.player import responses_of
@@ -132,8 +133,7 @@ class _SharedProblem:
     """What both seats share: the problem that is played, the attempts that are left, and what the last one is worth."""
 
     def __init__(self, arena: Arena, problems: Sequence[Problem], attempts: int) -> None:
-        if type(attempts) is not int or attempts < 1:
-            raise ConfigurationError(f"attempts must be a whole number of at least 1, got {attempts!r}")
+        require_whole("attempts", attempts)
         self._arena = arena
         self._problems = by_id(arena, problems)
         self._attempts = attempts

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.checks import require_whole
+from codea1_env.checks import require, require_whole
 from codea1_env.envs.arguments import checked_items
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import Player, TesterRequest
@@ -161,8 +161,7 @@ def _column(name: str, values: Sequence[_Value] | None, completions: Sequence[ob
 
 
 def _known(problems: Mapping[str, Problem], problem_id: str) -> Problem:
-    if problem_id not in problems:
-        raise ConfigurationError(f"problem_id must be one of the reward function's problems, got {problem_id!r}")
+    require(problem_id in problems, "problem_id", "be one of the reward function's problems", problem_id)
     return problems[problem_id]
 
 

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.errors import ConfigurationError
 from codea1_env.reading.literals import value_source
 from codea1_env.yaml_files import read_yaml
@@ -148,8 +149,7 @@ def chosen(parts: Sequence[str], budget: int | None) -> list[CorpusEntry]:
     unknown = [part for part in parts if part not in PARTS]
     if unknown or not parts:
         raise ConfigurationError(f"parts must be some of {', '.join(PARTS)}, got {', '.join(unknown) or 'none'}")
-    if budget is not None and budget < 1:
-        raise ConfigurationError(f"the budget must be at least 1 program, got {budget}")
+    require(budget is None or budget >= 1, "the budget", "be at least 1 program", budget)
     everything = [entry for part in parts for entry in attacks(part)]
     if budget is None or budget >= len(everything):
         return everything

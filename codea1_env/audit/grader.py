@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.audit.cell import CellEnded, CellSilent, GraderCell
+from codea1_env.checks import require
 from codea1_env.closing import Closing
 from codea1_env.errors import ConfigurationError
 
@@ -125,8 +126,7 @@ def command_grader(
     places = [os.getcwd(), *(place for each in programs for place in _python_places(each))]
     places += [place for word in files for place in (os.path.dirname(word), word)]
     for path in readable:
-        if not path.exists():
-            raise ConfigurationError(f"a readable place must exist, got {path}")
+        require(path.exists(), "a readable place", "exist", path)
         if not _without_root([str(path)]):
             raise ConfigurationError(
                 f"a readable place must be less than all of the machine, of /home, /tmp or a home, got {path}; name "
@@ -145,8 +145,7 @@ def command_grader(
 
 def callable_grader(reward: Reward, *, passes_at: float = 1.0, wait_s: float = 30.0) -> Grader:
     """A callable of this process, which is forked: it finds all that is loaded here, and may import the rest."""
-    if not callable(reward):
-        raise ConfigurationError(f"the reward must be a callable of a program and its tests, got {reward!r}")
+    require(callable(reward), "the reward", "be a callable of a program and its tests", reward)
     places = [os.getcwd(), *_python_places(sys.executable), *(path for path in sys.path if path)]
 
     def begin() -> None:

@@ -20,6 +20,7 @@ import yaml
 
 import codea1_env
 from codea1_env.bench.track import Track
+from codea1_env.checks import require
 from codea1_env.class_paths import is_class_path
 from codea1_env.configuration.algorithm import digests, located
 from codea1_env.configuration.presets import Preset, preset_from_dict
@@ -90,8 +91,7 @@ def entry_of(recipe: str, *, config: Path | None, parts: Sequence[str], name: st
     """`recipe`: the name of an own entry, or a script. `parts`: `PART=module:Class`. Raises ConfigurationError."""
     known = RECIPES.get(recipe)
     script = Path(recipe) if known is None else _in_clone(known[0]) if known[0] else None
-    if script is not None and not script.is_file():
-        raise ConfigurationError(f"ENTRY must be one of {', '.join(RECIPES)} or a recipe's file, got {recipe!r}")
+    require(script is None or script.is_file(), "ENTRY", f"be one of {', '.join(RECIPES)} or a recipe's file", recipe)
     changes = _changes(config, parts)
     if script is None and changes:
         raise ConfigurationError(f"{BASE} must come without --config and --part, since nothing is trained, got both")

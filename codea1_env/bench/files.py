@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.checks import is_number, json_object, require
-from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.errors import FormatError
 from codea1_env.evaluation.metrics import Interval, mean_interval
 from codea1_env.whole_files import write_whole
 
@@ -106,8 +106,7 @@ def _row(value: object) -> str:
 
 def read_bench(path: Path) -> BenchFile:
     """Raises FormatError for a file that is none, and ConfigurationError where there is no file."""
-    if not path.is_file():
-        raise ConfigurationError(f"FILE must be a file of codea1 bench, got {path}")
+    require(path.is_file(), "FILE", "be a file of codea1 bench", path)
     if path.stat().st_size > MOST_BYTES:
         raise FormatError(f"{path} must have at most {MOST_BYTES} bytes, got {path.stat().st_size}")
     record = json_object(path.read_bytes(), str(path), FormatError)

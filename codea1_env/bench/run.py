@@ -19,6 +19,7 @@ from codea1_env.arena.arena import Arena
 from codea1_env.bench.entry import Entry, cpu_s, prepared, train
 from codea1_env.bench.files import BenchFile, Cell, write_bench
 from codea1_env.bench.track import PUBLIC, Track, track_of
+from codea1_env.checks import require
 from codea1_env.configuration.arguments import read_configuration, read_record
 from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.presets import Preset
@@ -140,8 +141,7 @@ def _with_model(preset: Preset, track: Track, model: Path | None) -> Preset:
         raise ConfigurationError(f"--model must be a directory with the base for the family {track.family}, got none")
     if model is None:
         return preset
-    if not track.needs_model:
-        raise ConfigurationError(f"--model must be left out for the family {track.family}, got {model}")
+    require(bool(track.needs_model), "--model", f"be left out for the family {track.family}", model)
     return dataclasses.replace(preset, model=PretrainedModel(str(model), context=preset.model.context))
 
 

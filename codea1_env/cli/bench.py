@@ -14,7 +14,6 @@ from codea1_env.bench.table import as_markdown, draw, read_folder
 from codea1_env.bench.track import BUDGETS, SETS, track_of
 from codea1_env.checks import require, require_whole
 from codea1_env.cli.common import add_actions, add_command, claim, require_place, say
-from codea1_env.errors import ConfigurationError
 from codea1_env.terminal import Parser
 
 MOST_SEED = 2**31 - 1
@@ -89,8 +88,7 @@ def _run(options: argparse.Namespace) -> int:
                      what=options.what)  # fmt: skip
     named = Path("runs/bench") / f"{entry.name}-{track.budget}-{track.family}-{options.seed}.json"
     file: Path = options.output or named
-    if file.suffix != ".json":
-        raise ConfigurationError(f"-o must be a file that ends in .json, got {file}")
+    require(file.suffix == ".json", "-o", "be a file that ends in .json", file)
     file.parent.mkdir(parents=True, exist_ok=True)
     require_place("-o", file)
     _require_model(options.model)
@@ -118,12 +116,10 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _table(options: argparse.Namespace) -> int:
-    if not options.folder.is_dir():
-        raise ConfigurationError(f"FOLDER must be a folder, got {options.folder}")
+    require(options.folder.is_dir(), "FOLDER", "be a folder", options.folder)
     if options.picture is not None:
         require_place("--picture", options.picture)
-        if options.picture.suffix not in (".png", ".svg"):
-            raise ConfigurationError(f"--picture must end in .png or .svg, got {options.picture}")
+        require(options.picture.suffix in (".png", ".svg"), "--picture", "end in .png or .svg", options.picture)
     sections = read_folder(options.folder)
     for number, section in enumerate(sections, 1):
         if options.picture is not None:
@@ -134,5 +130,4 @@ def _table(options: argparse.Namespace) -> int:
 
 
 def _require_model(model: Path | None) -> None:
-    if model is not None and not model.is_dir():
-        raise ConfigurationError(f"--model must be a directory, got {model}")
+    require(model is None or model.is_dir(), "--model", "be a directory", model)

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from codea1_env.checks import json_object
+from codea1_env.checks import json_object, require
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems import Problem, read_problems
 from codea1_env.records.journal import Journal
@@ -85,11 +85,9 @@ def require_at_least_one(options: argparse.Namespace, *names: str, **flags: str)
     `flags`: those that are called otherwise than their names."""
     for name, flag in (*((name, name.replace("_", "-")) for name in names), *flags.items()):
         value = getattr(options, name)
-        if value is not None and value < 1:
-            raise ConfigurationError(f"--{flag} must be at least 1, got {value}")
+        require(value is None or value >= 1, f"--{flag}", "be at least 1", value)
         most = {"workers": MOST_WORKERS, "arenas": MOST_WORKERS, "samples": 100_000}.get(name)
-        if most is not None and value is not None and value > most:
-            raise ConfigurationError(f"--{flag} must be at most {most}, got {value}")
+        require(most is None or value is None or value <= most, f"--{flag}", f"be at most {most}", value)
 
 
 def require_file(name: str, path: Path) -> None:
@@ -111,8 +109,7 @@ def require_place(name: str, path: Path, *others: Path | None) -> None:
     """Raise ConfigurationError unless a file can be written there that is none of `others`. `name`: of the argument."""
     if path == Path("-"):
         raise ConfigurationError(f"{name} must be a file, got -; give the path of a file")
-    if path.is_dir() or not path.absolute().parent.is_dir():
-        raise ConfigurationError(f"{name} must be a file in an existing directory, got {path}")
+    require(not path.is_dir() and path.absolute().parent.is_dir(), name, "be a file in an existing directory", path)
     if path.exists() and not path.is_file():
         raise ConfigurationError(f"{name} must be a file, which is replaced, or a new one, got {path} (a device?)")
     for other in others:
@@ -125,8 +122,7 @@ def require_place(name: str, path: Path, *others: Path | None) -> None:
 def require_page(name: str, path: Path, *others: Path | None) -> None:
     """Likewise for a page. Its ending keeps it off a run's own files, such as metrics.jsonl."""
     require_place(name, path, *others)
-    if path.suffix != ".html":
-        raise ConfigurationError(f"{name} must end with .html, got {path}")
+    require(path.suffix == ".html", name, "end with .html", path)
 
 
 def _is_same(path: Path, other: Path) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.cli.common import problems_in
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.evaluation.search_tester import SearchTester
@@ -201,8 +202,7 @@ def _mini_prompt(request: Request) -> Messages:
 
 
 def _recorded(path: Path) -> RecordedPlayer:
-    if not path.is_file():
-        raise ConfigurationError(f"a record must be a file, got {path}")
+    require(path.is_file(), "a record", "be a file", path)
     content = path.read_bytes()
     version = hashlib.sha256(content).hexdigest()[:16]
     if plan := _coders_plan(content):

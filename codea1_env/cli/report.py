@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from codea1_env.checks import require
 from codea1_env.cli.common import claim, require_page, require_place, say
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.records.addresses import place_of, shown
@@ -58,8 +59,7 @@ def add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    if not 0 <= options.port <= 65535:
-        raise ConfigurationError(f"--port must be in [0, 65535], got {options.port}")
+    require(0 <= options.port <= 65535, "--port", "be in [0, 65535]", options.port)
     if options.port and not options.watch:
         raise ConfigurationError(f"--port must come with --watch, got {options.port} without")
     if options.watch and (options.output or options.json or options.no_png or options.no_duels):

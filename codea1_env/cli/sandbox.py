@@ -12,6 +12,7 @@ from codea1_env.audit.grader import command_grader
 from codea1_env.audit.page import as_html, as_markdown
 from codea1_env.audit.page import as_text as audit_as_text
 from codea1_env.audit.run import audit
+from codea1_env.checks import require
 from codea1_env.cli.common import add_actions, add_command, claim, require_place, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.sandbox import BACKENDS
@@ -126,8 +127,7 @@ def _audit(options: argparse.Namespace) -> int:
         require_place("--output", options.output, options.page)
     if options.page is not None:
         require_place("--page", options.page)
-        if options.page.suffix not in (".html", ".md"):
-            raise ConfigurationError(f"--page must end with .html or .md, got {options.page}")
+        require(options.page.suffix in (".html", ".md"), "--page", "end with .html or .md", options.page)
     try:
         words = shlex.split(options.grader)
     except ValueError as error:

@@ -117,8 +117,7 @@ def _score(options: argparse.Namespace) -> int:
     bytes_of("--execution-cache-mb", options.execution_cache_mb)
     if options.input.is_dir():
         raise ConfigurationError(f"{options.input} must be a file, got a directory")
-    if not options.input.exists():
-        raise ConfigurationError(f"the input must exist, got {options.input}")
+    require(options.input.exists(), "the input", "exist", options.input)
     require_place("--output", options.output, options.input)
     if options.output.is_symlink():  # the link stays, what it names is written
         options.output = Path(os.path.realpath(options.output))

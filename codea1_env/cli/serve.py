@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from codea1_env.checks import require
 from codea1_env.cli.common import add_sandbox, problems_in, require_at_least_one, require_file, say
 from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -50,8 +51,7 @@ def _serve(options: argparse.Namespace) -> int:
     from codea1_env.serving.supervisor import bound, supervise
 
     require_at_least_one(options, "workers", "queue", "most_mb")
-    if not 0 <= options.port <= 65535:
-        raise ConfigurationError(f"--port must be in [0, 65535], got {options.port}")
+    require(0 <= options.port <= 65535, "--port", "be in [0, 65535]", options.port)
     problems = {}
     if options.problems is not None:
         problems = {problem.problem_id: problem for problem in problems_in("--problems", options.problems)}

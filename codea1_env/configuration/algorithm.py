@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.class_paths import arguments_of, file_of, is_class_path
 from codea1_env.configuration.sections import Section, choice, real, text, whole
 from codea1_env.errors import ConfigurationError
@@ -80,8 +81,7 @@ class Algorithm(Section):
         Section.__post_init__(self)
         for part, known in NAMED.items():
             name = getattr(self, part)
-            if name not in known and not is_class_path(name):
-                raise ConfigurationError(f"{part} must be one of {', '.join(known)} or module:Name, got {name!r}")
+            require(name in known or is_class_path(name), part, f"be one of {', '.join(known)} or module:Name", name)
             kind = part.removesuffix("_type")
             if (given := getattr(self, f"{kind}_args", None)) is not None:
                 object.__setattr__(self, f"{kind}_args", arguments_of(kind, name, given))

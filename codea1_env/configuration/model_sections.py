@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.configuration.sections import Section, real, switch, text, whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.language_models.directories import read_gguf_header
@@ -71,8 +72,7 @@ class PretrainedModel(Section):
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
-        if not self.pretrained.strip():
-            raise ConfigurationError(f"pretrained must be a directory or a name on the hub, got {self.pretrained!r}")
+        require(bool(self.pretrained.strip()), "pretrained", "be a directory or a name on the hub", self.pretrained)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.configuration.sections import Section, choice, real, text, whole
 from codea1_env.errors import ConfigurationError
 
@@ -59,8 +60,7 @@ class SeatPlacement(Section):
                 f"ranks must be one per GPU, {self.nodes} nodes * {self.gpus_per_node} = "
                 f"{self.nodes * self.gpus_per_node}, got {self.ranks}"
             )
-        if self.ranks % self.nodes:
-            raise ConfigurationError(f"ranks must be a multiple of nodes ({self.nodes}), got {self.ranks}")
+        require(self.ranks % self.nodes == 0, "ranks", f"be a multiple of nodes ({self.nodes})", self.ranks)
         if self.strategy != "ddp" and not self.gpus_per_node:
             raise ConfigurationError(
                 f"strategy must be ddp on the CPU, where sharding is silently ignored, got {self.strategy}; "

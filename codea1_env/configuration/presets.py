@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.class_paths import is_class_path, look_in
 from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.grpo_section import GrpoPreset, require_packed
@@ -130,8 +131,7 @@ class Preset(Section):
         if _names_own(self.reward, self.book):
             look_in(self.algorithm.path)
         shape = self.round
-        if shape.attacked > shape.programs:
-            raise ConfigurationError(f"attacked must be at most programs ({shape.programs}), got {shape.attacked}")
+        require(shape.attacked <= shape.programs, "attacked", f"be at most programs ({shape.programs})", shape.attacked)
         strategies = {seat: self.placement.of(seat).strategy for seat in SEATS}
         self.options.check(shape.programs, shape.attacked, self.reward, strategies)
         if self.trainer == "packed":
@@ -156,8 +156,7 @@ class Preset(Section):
             )
         _ = self.book.rule  # a policy of one's own that cannot be loaded is known before any model is
         for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
-            if rows % shape.updates:
-                raise ConfigurationError(f"updates must divide {rows} (rows a round), got {shape.updates}")
+            require(rows % shape.updates == 0, "updates", f"divide {rows} (rows a round)", shape.updates)
         self._check_ranks()
         self._check_problems()
         if self.algorithm.credit == "test" and self.prompts.tester.response and isinstance(self.model, PretrainedModel):
@@ -271,14 +270,12 @@ def preset_from_dict(
 
     Raises ConfigurationError for an unknown key or a value outside its range, naming `where`, the key, must and got.
     """
-    if not isinstance(overrides, Mapping):
-        raise ConfigurationError(f"{where} must be a mapping of fields to values, got {overrides!r}")
+    require(isinstance(overrides, Mapping), where, "be a mapping of fields to values", overrides)
     overrides = _with_reading(_with_generations(overrides, where), where)
     changes: dict[str, Any] = {}
     names = {each.name for each in dataclasses.fields(base)}
     for key, value in overrides.items():
-        if key not in names:
-            raise ConfigurationError(f"{where}: a key must be one of {sorted(names)}, got {key!r}")
+        require(key in names, f"{where}: a key", f"be one of {sorted(names)}", key)
         current = getattr(base, key)
         if key in ("differences", "report_to", "seats"):
             if not isinstance(value, list | tuple) or not all(isinstance(line, str) for line in value):
@@ -365,8 +362,7 @@ def _of_file(file: Path, seen: tuple[Path, ...], folders: tuple[str, ...], name:
     """What a file makes of the preset, or of the file beside it, that it extends; of `name` if it does not say.
     `folders`: as for `preset_from_dict`."""
     content = read_yaml(file, "config")
-    if content is not None and not isinstance(content, Mapping):
-        raise ConfigurationError(f"{file} must be a mapping of fields to values, got {content!r}")
+    require(content is None or isinstance(content, Mapping), str(file), "be a mapping of fields to values", content)
     overrides = dict(content or {})
     extended = overrides.pop("extends", None)
     if extended is not None and name not in (None, extended):

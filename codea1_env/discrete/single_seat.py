@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from codea1_env.checks import require
 from codea1_env.discrete.environment import DEFAULT_REWARDS
 from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode, Masks
 from codea1_env.discrete.policies import Policy, uniform
@@ -23,7 +24,6 @@ from codea1_env.discrete.pool import Pool
 from codea1_env.envs.arguments import own_constructor
 from codea1_env.envs.episode import CODER, TESTER
 from codea1_env.envs.faces import Rendered
-from codea1_env.errors import ConfigurationError
 from codea1_env.rewards.code_a1 import RewardConfig
 
 
@@ -46,8 +46,7 @@ class _PoolSeat(Rendered, gymnasium.Env[Any, Any]):
     ) -> None:
         """`opponent`: the policy of the other seat. The rest: see `codea1_env.discrete.environment`."""
         self._played = self._episode = DiscreteEpisode(pools, rewards, simultaneous, masks, render_mode)
-        if not callable(opponent):
-            raise ConfigurationError(f"opponent must be a policy (codea1_env.discrete.uniform), got {opponent!r}")
+        require(callable(opponent), "opponent", "be a policy (codea1_env.discrete.uniform)", opponent)
         self._opponent = opponent
         self.observation_space = self._episode.observation_space()
         self.action_space = self._episode.action_space()

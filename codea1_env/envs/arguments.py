@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any, Protocol, TypeVar
 
 from codea1_env.arena.arena import is_sandbox
-from codea1_env.checks import is_choice, is_several, require
+from codea1_env.checks import is_choice, is_several, require, require_whole
 from codea1_env.envs.rendering import require_pillow
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.problems.limits import rule_of
@@ -56,19 +56,15 @@ def check_parts(sandbox: object, rewards: object, book: object, recorder: object
 
 def check_numbers(max_text_length: object, rounds: object, testers: object = 1) -> None:
     """Raises ConfigurationError."""
-    if type(max_text_length) is not int or max_text_length < 1:
-        raise ConfigurationError(f"max_text_length must be a whole number of at least 1, got {max_text_length!r}")
-    if type(rounds) is not int or not 1 <= rounds <= MAX_ROUNDS:
-        raise ConfigurationError(f"rounds must be a whole number in [1, {MAX_ROUNDS}], got {rounds!r}")
-    if type(testers) is not int or not 1 <= testers <= MAX_TESTERS:
-        raise ConfigurationError(f"testers must be a whole number in [1, {MAX_TESTERS}], got {testers!r}")
+    require_whole("max_text_length", max_text_length)
+    for name, value, most in (("rounds", rounds, MAX_ROUNDS), ("testers", testers, MAX_TESTERS)):
+        require(type(value) is int and 1 <= value <= most, name, f"be a whole number in [1, {most}]", value)
 
 
 def check_render_mode(mode: object, known: Sequence[str]) -> None:
     """Raise ConfigurationError for an unknown mode, and ImportError if the mode needs a package that is not
     installed."""
-    if mode is not None and not is_choice(mode, known):
-        raise ConfigurationError(f"render_mode must be None or one of {', '.join(known)}, got {mode!r}")
+    require(mode is None or is_choice(mode, known), "render_mode", f"be None or one of {', '.join(known)}", mode)
     if mode == "rgb_array":
         require_pillow()
 

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.templates import ROLES, Prompts, Shot, Template
 from codea1_env.yaml_files import read_yaml
@@ -76,8 +77,7 @@ def _bundled(name: str) -> Prompts:
 
 def _read(content: Mapping[str, Any], where: str) -> Prompts:
     name = content.get("name", Path(where).stem)
-    if not isinstance(name, str):
-        raise ConfigurationError(f"name must be text, got {name!r}")
+    require(isinstance(name, str), "name", "be text", name)
     if set(ROLES) <= set(content) and all(isinstance(content[role], Mapping) for role in ROLES):
         base = None  # the default is such a one, and what a run recorded
     else:
@@ -96,8 +96,7 @@ def _read(content: Mapping[str, Any], where: str) -> Prompts:
 
 
 def _by_name(name: object, where: str) -> Prompts:
-    if not isinstance(name, str) or name not in design_names():
-        raise ConfigurationError(f"{where} must be one of {', '.join(design_names())}, got {name!r}")
+    require(isinstance(name, str) and name in design_names(), where, f"be one of {', '.join(design_names())}", name)
     return _bundled(name)
 
 
@@ -107,8 +106,7 @@ def _template(given: object, role: str, current: Template | None) -> Template:
     fields = [field.name for field in dataclasses.fields(Template)]
     values: dict[str, Any] = {field: getattr(current, field) for field in fields} if current else {"user": ()}
     for key, value in given.items():
-        if key not in fields:
-            raise ConfigurationError(f"{role}: a key must be one of {', '.join(fields)}, got {key!r}")
+        require(key in fields, f"{role}: a key", f"be one of {', '.join(fields)}", key)
         if key == "examples":
             values[key] = tuple(_example(each, role) for each in _list(value, f"{role}.examples"))
         elif key == "user":

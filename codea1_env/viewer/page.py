@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from codea1_env import __version__
-from codea1_env.checks import require
+from codea1_env.checks import require, require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.viewer.accounts import accounted
 from codea1_env.viewer.games import Json
@@ -118,7 +118,7 @@ def view(path: str | os.PathLike[str], *, limit: int = DEFAULT_LIMIT) -> Page:
     Raises ConfigurationError for a path that holds no duels, and FormatError with the line that cannot be read.
     """
     require(isinstance(path, str | os.PathLike), "path", "be the path of a file or of a run's directory", path)
-    require(type(limit) is int and limit >= 1, "limit", "be a whole number of at least 1", limit)
+    require_whole("limit", limit)
     source = Path(path)
     sample = read_games(source, limit)
     return page_of(source.resolve().name, sample)

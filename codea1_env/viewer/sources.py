@@ -22,7 +22,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from codea1_env.checks import json_object
+from codea1_env.checks import json_object, require
 from codea1_env.errors import BookFormatError, ConfigurationError, FormatError
 from codea1_env.judging.returned import cut
 from codea1_env.mistake_book.parts import place_in, read_book
@@ -103,8 +103,7 @@ def _files(path: Path, *, may_lack: bool) -> list[tuple[Path, int | None]]:
     """The files to read, with the rounds that they are of. `may_lack`: a run without any can be viewed."""
     if path.is_file():
         return [(path, None)]
-    if not path.is_dir():
-        raise ConfigurationError(f"the input must be a file or a run's directory, got {path}")
+    require(path.is_dir(), "the input", "be a file or a run's directory", path)
     folder = path / FOLDER
     names = [(file, _ROUND_FILE.fullmatch(file.name)) for file in (folder.iterdir() if folder.is_dir() else ())]
     rounds = sorted((int(name[1]), file) for file, name in names if name)

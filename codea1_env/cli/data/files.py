@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
+from codea1_env.checks import require
 from codea1_env.cli import common
 from codea1_env.cli.data.card import add_card
 from codea1_env.cli.data.choose import add_choose
@@ -176,8 +177,7 @@ def _import(options: argparse.Namespace) -> int:
     common.require_at_least_one(options, "limit", "workers")
     for path in options.against:
         common.require_file("--against", path)
-    if not 0 <= options.mutants <= 64:
-        raise ConfigurationError(f"--mutants must be in [0, 64], got {options.mutants}")
+    require(0 <= options.mutants <= 64, "--mutants", "be in [0, 64]", options.mutants)
     common.require_place("--output", options.output, *options.against)
     common.require_place("the report of --output", report, *options.against)
     for path in (options.output, report):
@@ -271,8 +271,7 @@ def _of_difficulty(drafts: Iterable[Draft | Unreadable], wanted: str | None) -> 
     if is_found or not others:
         return
     named = [name for name in others if name]
-    if not named:
-        raise ConfigurationError(f"--difficulty must be left out for rows that state none, got {wanted!r}")
+    require(bool(named), "--difficulty", "be left out for rows that state none", wanted)
     raise ConfigurationError(f"--difficulty must be one that the rows have: {', '.join(named)}; got {wanted!r}")
 
 

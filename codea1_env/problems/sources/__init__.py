@@ -5,7 +5,7 @@ Does not execute anything: `codea1_env.judging.problems.importing` finds out whe
 
 from __future__ import annotations
 
-from codea1_env.errors import ConfigurationError
+from codea1_env.checks import require
 from codea1_env.problems.sources import contests, evalplus, functions, kodcode, leetcode, submissions
 from codea1_env.problems.sources.draft import Draft, Source, Unreadable
 
@@ -34,8 +34,7 @@ SOURCES = {
 
 def find_source(name: str) -> Source:
     """Raises ConfigurationError for a name that this version does not have."""
-    if name not in SOURCES:
-        raise ConfigurationError(f"the problem source must be one of {', '.join(SOURCES)}, got {name!r}")
+    require(name in SOURCES, "the problem source", f"be one of {', '.join(SOURCES)}", name)
     return SOURCES[name]
 
 

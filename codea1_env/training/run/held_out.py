@@ -10,6 +10,7 @@ the training temperature shows.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -68,21 +69,21 @@ class CoderResult:
 class TesterResult:
     """One entry per held-out problem that has a mutant, each a mean over its mutants and suites; it may be none."""
 
-    valid: tuple[float, ...]
+    valid: tuple[float, ...] = ()
     """Share of K tests that are valid as written and no duplicates."""
-    kills: tuple[float, ...]
+    kills: tuple[float, ...] = ()
     """Share of K tests that are valid as written and fail the mutant."""
-    input_kills: tuple[float, ...]
+    input_kills: tuple[float, ...] = ()
     """Share of K tests whose input separates mutant from reference, whatever value was stated."""
-    all_valid: tuple[float, ...]
+    all_valid: tuple[float, ...] = ()
     """Share of suites that hold K tests, all valid as written and different: stricter than `SuiteResult.is_valid`."""
-    killed: tuple[float, ...]
+    killed: tuple[float, ...] = ()
     """Share of suites with a valid test that the mutant fails, whatever else is in them."""
-    killed_by_any: tuple[float, ...]
+    killed_by_any: tuple[float, ...] = ()
     """Share of mutants that fail a valid test of any of the n suites."""
-    empty_inputs: tuple[float, ...]
+    empty_inputs: tuple[float, ...] = ()
     """Share of tests that call with an empty list: the cheap way to be valid."""
-    input_length: tuple[float, ...]
+    input_length: tuple[float, ...] = ()
     """Mean length of the list that tests call with."""
     clauses: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """By clause of fine print that a mutant does not honour: one entry per such mutant, the share of K tests that are
@@ -91,17 +92,12 @@ class TesterResult:
     def summary(self) -> dict[str, float]:
         if not self.valid:
             return {}
-        return {
-            "validity": float(np.mean(self.valid)),
-            "kill_rate": float(np.mean(self.kills)),
-            "input_kill_rate": float(np.mean(self.input_kills)),
-            "all_valid": float(np.mean(self.all_valid)),
-            "killed": float(np.mean(self.killed)),
-            "killed_by_any": float(np.mean(self.killed_by_any)),
-            "empty_inputs": float(np.mean(self.empty_inputs)),
-            "input_length": float(np.mean(self.input_length)),
-            **{f"clause_{name}": float(np.mean(shares)) for name, shares in sorted(self.clauses.items())},
-        }
+        means = {_LOGGED_AS.get(name, name): float(np.mean(getattr(self, name))) for name in _TESTER_MEASURES}
+        return means | {f"clause_{name}": float(np.mean(shares)) for name, shares in sorted(self.clauses.items())}
+
+
+_TESTER_MEASURES = tuple(each.name for each in dataclasses.fields(TesterResult) if each.name != "clauses")
+_LOGGED_AS = {"valid": "validity", "kills": "kill_rate", "input_kills": "input_kill_rate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,45 +152,40 @@ def evaluate_tester(
         Match(problem, (mutant,), (tuple(suites),), by_reference=True)
         for (problem, mutant), suites in zip(targets, responses, strict=True)
     ]
-    if not matches:
-        return TesterResult((), (), (), (), (), (), (), ())
-    per_problem: dict[str, list[list[float]]] = {}
+    per_problem: dict[str, list[dict[str, float]]] = {}
     clauses: dict[str, list[float]] = {}
     for (problem, mutant), score in zip(targets, arena.play(matches, update_book=False), strict=True):
         _require_scores(suite.terms is not None for suite in score.suites[0])
         size = problem.suite_size_or(arena.config.suite_size)
         measures = [_suite_measures(suite, size) for suite in score.suites[0]]
-        columns = [float(np.mean(column)) for column in zip(*measures, strict=True)]
-        columns.append(float(max(measure[KILLED] for measure in measures)))
-        per_problem.setdefault(score.problem_id, []).append(columns)
+        means = {name: float(np.mean([measure[name] for measure in measures])) for name in measures[0]}
+        means["killed_by_any"] = max(measure["killed"] for measure in measures)
+        per_problem.setdefault(score.problem_id, []).append(means)
         if name := clause_of_mutant(problem, mutant):
-            clauses.setdefault(name, []).append(columns[KILLS])
-    table = np.array([np.mean(rows, axis=0) for rows in per_problem.values()])  # (problems, measures)
-    valid, kills, input_kills, all_valid, killed, empty, length, by_any = (tuple(map(float, c)) for c in table.T)
-    by_clause = {name: tuple(shares) for name, shares in clauses.items()}
-    return TesterResult(valid, kills, input_kills, all_valid, killed, by_any, empty, length, by_clause)
+            clauses.setdefault(name, []).append(means["kills"])
+    found = {
+        name: tuple(float(np.mean([means[name] for means in rows])) for rows in per_problem.values())
+        for name in _TESTER_MEASURES
+    }
+    return TesterResult(**found, clauses={name: tuple(shares) for name, shares in clauses.items()})
 
 
-KILLS, KILLED = 1, 4
-"""Places of `kills` and `killed` among a suite's measures."""
-
-
-def _suite_measures(suite: SuiteScore, suite_size: int) -> list[float]:
-    """valid, kills, input kills, all valid, killed, empty inputs, input length."""
+def _suite_measures(suite: SuiteScore, suite_size: int) -> dict[str, float]:
+    """Those of a `TesterResult`, but for `killed_by_any`."""
     tests = [test for test in suite.duel.tests if test.status is not Status.SURPLUS]
     valid = sum(test.status is Status.KEPT for test in tests)
     separating = [test for test in tests if test.verdict not in (None, Verdict.PASS)]
     kills = sum(test.status is Status.KEPT for test in separating)
     lengths = [length for test in tests if (length := _input_length(test)) is not None]
-    return [
-        valid / suite_size,
-        kills / suite_size,
-        len(separating) / suite_size,
-        float(valid == suite_size),
-        float(kills > 0),
-        sum(length == 0 for length in lengths) / suite_size,
-        float(np.mean(lengths)) if lengths else 0.0,
-    ]
+    return {
+        "valid": valid / suite_size,
+        "kills": kills / suite_size,
+        "input_kills": len(separating) / suite_size,
+        "all_valid": float(valid == suite_size),
+        "killed": float(kills > 0),
+        "empty_inputs": sum(length == 0 for length in lengths) / suite_size,
+        "input_length": float(np.mean(lengths)) if lengths else 0.0,
+    }
 
 
 def _input_length(test: JudgedTest) -> int | None:

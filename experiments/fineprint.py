@@ -22,8 +22,7 @@ from typing import Any
 
 import real_models
 
-from codea1_env.bench.entry import RECIPES as OURS
-from codea1_env.bench.entry import run_recipe
+from codea1_env.bench.entry import RECIPES as OURS, run_recipe
 from codea1_env.terminal import Parser
 
 HERE = Path(__file__).resolve().parent

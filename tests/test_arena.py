@@ -12,8 +12,7 @@ import double_question
 import numpy as np
 import pytest
 from double_question import RIGHT, SQUARE, FailingSandbox
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Grade, Match, MatchScore

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import read_program, read_suite

@@ -7,8 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.bounded_cache import ENTRY_BYTES, BoundedCache, bytes_of

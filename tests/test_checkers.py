@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from attacks.backends import BACKENDS, opened
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from codea1_env.arena.diagnostics import collusion_gap, diagnose, zero_groups
 from codea1_env.arena.match import CodeScore, Grade, MatchScore, SuiteScore

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from edits import edited
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 from test_values import hashable, plain
 
 from codea1_env.judging.equality import call_key, is_opaque, same_value

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from edits import edited
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from codea1_env.errors import SandboxUnsafe
 from codea1_env.sandbox import CallsJob, JobResult, Outcome, OutcomeKind

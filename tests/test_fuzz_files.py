@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 from edits import edited
 from growing_texts import STATEMENTS
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from test_sources_contests import APPS_CALL_ROW, APPS_ROW, CONTESTS_ROW, LIVE_CALL_ROW, LIVE_ROW
 
 import codea1_env

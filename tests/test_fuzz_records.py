@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from codea1_env.sandbox import CallsJob, Limits, Outcome, OutcomeKind
 from codea1_env.sandbox.tasks import Task, absorb, payload

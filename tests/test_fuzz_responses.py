@@ -8,8 +8,7 @@ import re
 from attacks.hostile_asserts import HOSTILE_ASSERTS
 from attacks.programs import HOSTILE_PROGRAMS, ODD_PROGRAMS
 from edits import edited
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from codea1_env.judging.schedule import with_imports
 from codea1_env.problems.problem import Problem

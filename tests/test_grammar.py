@@ -7,8 +7,7 @@ import json
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from codea1_env.reading.grammar import (
     MAX_DEPTH,

@@ -27,8 +27,7 @@ from attacks.independence import (
     in_company,
 )
 from attacks.samples import some_of_each_kind
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings, strategies as st
 
 from codea1_env.judging.judge import Expectation, Judge, Trial
 from codea1_env.problems.problem import Problem

@@ -7,8 +7,7 @@ import dataclasses
 import json
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from test_equality import has_nan
 from test_values import plain
 

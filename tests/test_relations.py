@@ -9,8 +9,7 @@ import math
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from codea1_env.judging.equality import FAILURES
 from codea1_env.judging.relations import tree_functions

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from report_pages import HOSTILE, ROUND, line, write_hostile_run, write_run
 
 from codea1_env.arena.match import CodeScore, Match, MatchScore, SuiteScore

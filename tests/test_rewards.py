@@ -7,8 +7,7 @@ import statistics
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from codea1_env.errors import ConfigurationError
 from codea1_env.reading.test_case import TestCase

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 from report_pages import write_run
 
-from codea1_env import Arena, ConfigurationError, LocalSandbox, Problem, read_problems
-from codea1_env import TestCase as Case
+from codea1_env import Arena, ConfigurationError, LocalSandbox, Problem, TestCase as Case, read_problems
 from codea1_env.arena.match import Grade
 from codea1_env.cli import main
 from codea1_env.configuration.presets import SMOKE
@@ -28,8 +27,7 @@ from codea1_env.judging.scripts import CALLS, UNSEALED_REWARDS, ScriptTest, Scri
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.sources import find_source
 from codea1_env.report.duels import kept_duels
-from codea1_env.report.page import RunOnPage
-from codea1_env.report.page import page as made_page
+from codea1_env.report.page import RunOnPage, page as made_page
 from codea1_env.report.runs_read import read_run
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import Verdict

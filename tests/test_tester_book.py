@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from codea1_env.arena.match import CodeScore, MatchScore, SuiteScore
 from codea1_env.arena.tester_book import Target, TesterBook

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 from double_question import DOUBLE, RIGHT, SQUARE
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore

@@ -11,8 +11,16 @@ from typing import Any
 
 import pytest
 
-from codea1_env import Arena, ConfigurationError, LocalSandbox, Match, Problem, ProblemFormatError, RewardConfig
-from codea1_env import TestCase as Case
+from codea1_env import (
+    Arena,
+    ConfigurationError,
+    LocalSandbox,
+    Match,
+    Problem,
+    ProblemFormatError,
+    RewardConfig,
+    TestCase as Case,
+)
 from codea1_env.cli import main
 from codea1_env.discrete.build import pools_of_problems
 from codea1_env.envs.arguments import checked_problems

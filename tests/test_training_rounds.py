@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from codea1_env import Arena, ConfigurationError, LocalSandbox, MistakeBook, Problem, RewardConfig, TestCase
 from codea1_env.configuration.algorithm import Algorithm

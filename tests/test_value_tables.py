@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from codea1_env.judging.equality import FAILURES, same_value
 from codea1_env.judging.oracle import is_data, is_plain

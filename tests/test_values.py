@@ -10,8 +10,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from codea1_env.sandbox.inside import values
 

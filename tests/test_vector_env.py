@@ -11,8 +11,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import codea1_env
 from codea1_env import MistakeBook, RewardConfig, TestCase, bundled_problems, parallel_env, vector_env

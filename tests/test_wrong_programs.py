@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_openai import Json, Reply, completion, serving
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, FormatError

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from codea1_env.audit.corpus import PARTS, chosen, controls, effects
 from codea1_env.audit.grader import command_grader
-from codea1_env.audit.page import as_html, as_markdown
-from codea1_env.audit.page import as_text as audit_as_text
+from codea1_env.audit.page import as_html, as_markdown, as_text as audit_as_text
 from codea1_env.audit.run import audit
 from codea1_env.checks import require
 from codea1_env.cli.common import add_actions, add_command, claim, require_place, say

@@ -21,8 +21,7 @@ from codea1_env.configuration.arguments import RecipeArguments, found_in, read_r
 from codea1_env.errors import Codea1Error, ConfigurationError
 from codea1_env.extras import extra
 from codea1_env.mistake_book.book import MistakeBook
-from codea1_env.mistake_book.parts import FILE as BOOK
-from codea1_env.mistake_book.parts import place_in
+from codea1_env.mistake_book.parts import FILE as BOOK, place_in
 from codea1_env.problems.jsonl import problems_hash
 from codea1_env.problems.problem import Problem
 from codea1_env.records.addresses import CONFIG_FILE, SUMMARY, shown

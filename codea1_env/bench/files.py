@@ -128,7 +128,12 @@ def _cell(each: object, path: Path) -> Cell:
     names = ("set", "seat", "measure")
     values = each.get("by_question") if isinstance(each, dict) else None
     is_cell = isinstance(each, dict) and all(isinstance(each.get(name), str) for name in names)
-    is_cell = is_cell and isinstance(values, list) and bool(values) and all(map(_is_share, values))
+    is_cell = (
+        is_cell
+        and isinstance(values, list)
+        and bool(values)
+        and all(is_number(value) and 0 <= value <= 1 for value in values)
+    )
     is_cell = is_cell and isinstance(each, dict) and all(is_number(each.get(end)) for end in ("mean", "low", "high"))
     require(is_cell, f"{path}: a cell", "have set, seat, measure, by_question in [0, 1], mean, low and high", each,
             FormatError)  # fmt: skip
@@ -138,7 +143,3 @@ def _cell(each: object, path: Path) -> Cell:
         require(abs(each[end] - must) < 1e-4, f"{path}: {cell.title}: {end}", f"be that of by_question, {must}",
                 each[end], FormatError)  # fmt: skip
     return cell
-
-
-def _is_share(value: object) -> bool:
-    return is_number(value) and isinstance(value, int | float) and 0 <= value <= 1

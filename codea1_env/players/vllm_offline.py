@@ -15,7 +15,7 @@ from codea1_env.checks import require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.players.chat import Prompt, chat_messages
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, generator_for
-from codea1_env.players.templates import CLOSED, Begun, Messages, begun
+from codea1_env.players.templates import CLOSED, Messages, begun
 
 try:
     import vllm
@@ -81,7 +81,11 @@ class VLLMPlayer:
                 [messages[place] for place in places], [asked[place] for place in places], continues
             )
             for place, each in zip(places, answered, strict=True):
-                responses[place] = [self._response(answer, begins[place]) for answer in each.outputs] * (n // count)
+                start = begins[place].answer
+                responses[place] = [
+                    Response(start + answer.text, answer.finish_reason == "length", self.name, self.version)
+                    for answer in each.outputs
+                ] * (n // count)
         return responses
 
     def _answered(self, messages: Sequence[Messages], asked: Sequence[Any], continues: bool) -> Sequence[Any]:
@@ -93,6 +97,3 @@ class VLLMPlayer:
         except _REFUSALS as error:
             raise ConfigurationError(f"{self.name} must have room for prompt and answer, got: {error}") from error
         return answered
-
-    def _response(self, answer: Any, begin: Begun) -> Response:
-        return Response(begin.answer + answer.text, answer.finish_reason == "length", self.name, self.version)

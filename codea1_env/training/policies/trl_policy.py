@@ -15,7 +15,6 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -313,42 +312,35 @@ def merged(model: Any) -> Any:
     return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
 
 
-@dataclass(frozen=True, slots=True)
-class RandomStreams:
+def _streams() -> tuple[Any, Any, Any]:
     """A snapshot of the process's global random streams."""
+    return random.getstate(), np.random.get_state(), torch.get_rng_state()
 
-    python: Any
-    numpy: Any
-    torch: Any
 
-    @classmethod
-    def take(cls) -> RandomStreams:
-        return cls(random.getstate(), np.random.get_state(), torch.get_rng_state())
-
-    def put(self) -> None:
-        random.setstate(self.python)
-        np.random.set_state(self.numpy)
-        torch.set_rng_state(self.torch)
+def _put(python: Any, numpy: Any, of_torch: Any) -> None:
+    random.setstate(python)
+    np.random.set_state(numpy)
+    torch.set_rng_state(of_torch)
 
 
 class OwnStreams:
     """The streams of one policy, from a seed on."""
 
     def __init__(self, seed: int) -> None:
-        callers = RandomStreams.take()
+        callers = _streams()
         random.seed(seed)
         np.random.seed(seed)
         torch.manual_seed(seed)
-        self._own = RandomStreams.take()
-        callers.put()
+        self._own = _streams()
+        _put(*callers)
 
     @contextmanager
     def active(self) -> Iterator[None]:
         """Work with them, and go on from there the next time."""
-        callers = RandomStreams.take()
-        self._own.put()
+        callers = _streams()
+        _put(*self._own)
         try:
             yield
         finally:
-            self._own = RandomStreams.take()
-            callers.put()
+            self._own = _streams()
+            _put(*callers)

@@ -145,7 +145,8 @@ class Round:
         put to the tester, and SandboxError where nothing has a score.
         """
         started = time.perf_counter()
-        texts = [[text for suites in of_program for text in suites] for of_program in zip(*self._texts, strict=True)]
+        written = zip(*map(texts_of, self.suites), strict=True)
+        texts = [[text for suites in of_program for text in suites] for of_program in written]
         self._require_prompts(texts)
         config = arena.config.with_alpha(self.rules.options.alpha(arena.config.alpha, self.index))
         play = play or (lambda matches, alpha: arena.play(matches, alpha=alpha))
@@ -186,10 +187,6 @@ class Round:
         played = (*paid, *(score for score, _ in old_played.values())) if self.rules.options.tester_book else ()
         seconds = {"seconds_scoring": time.perf_counter() - started}
         return Score(batches, metrics | spent | seconds, past_coder, past_tester, played)
-
-    @property
-    def _texts(self) -> list[list[list[str | None]]]:
-        return [texts_of(suites) for suites in self.suites]
 
     def _require_prompts(self, texts: Sequence[Sequence[str | None]]) -> None:
         written = [text for row in texts for text in row]

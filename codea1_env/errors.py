@@ -19,6 +19,8 @@ Messages say what the value must be, what it was, and, where it helps, how to fi
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def told(error: BaseException) -> str:
@@ -48,6 +50,15 @@ class ProblemFormatError(FormatError):
 
 class BookFormatError(FormatError):
     """A saved Mistake Book does not have the stated form."""
+
+
+@contextmanager
+def about(what: str) -> Iterator[None]:
+    """What is wrong with a configuration or a format in this block says what it is about: `WHAT: MESSAGE`."""
+    try:
+        yield
+    except (ConfigurationError, FormatError) as error:
+        raise type(error)(f"{what}: {error}") from None
 
 
 class PlayerError(Codea1Error):

@@ -15,7 +15,7 @@ from typing import Any
 
 from codea1_env.checks import require
 from codea1_env.cli.common import problems_in
-from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.errors import ConfigurationError, FormatError, about
 from codea1_env.evaluation.search_tester import SearchTester
 from codea1_env.evaluation.wrong_programs import read_programs
 from codea1_env.language_models.directories import base_of, is_place, require_chat_model
@@ -221,10 +221,8 @@ def _recorded(path: Path) -> RecordedPlayer:
     records = []
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
-            try:
+            with about(f"{path}, line {number}"):
                 match = read_match(line)
-            except FormatError as error:
-                raise FormatError(f"{path}, line {number}: {error}") from None
             problem = match.problem
             records.append({"problem_id": problem.problem_id, "entry_point": problem.entry_point,
                             "codes": match.codes, "suites": match.suites})  # fmt: skip

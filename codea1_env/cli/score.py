@@ -23,7 +23,7 @@ from codea1_env.cli.common import (
     say,
     say_going_on,
 )
-from codea1_env.errors import BookFormatError, ConfigurationError
+from codea1_env.errors import ConfigurationError, about
 from codea1_env.judging.bounded_cache import bytes_of
 from codea1_env.judging.judge import EXECUTION_CACHE_MB
 from codea1_env.mistake_book.book import MistakeBook
@@ -196,12 +196,10 @@ def _score_all(options: argparse.Namespace, plan: ScoringPlan, partial: Path) ->
 
 
 def _book(path: Path) -> MistakeBook:
-    try:
+    with about(f"--book {path}"):
         if path.is_dir() and not (path / INDEX).exists():
             return MistakeBook(parts=_PARTS)
         return MistakeBook.load(path) if path.exists() else MistakeBook()
-    except BookFormatError as error:
-        raise BookFormatError(f"--book {path}: {error}") from None
 
 
 def _lines(count: int) -> str:

@@ -31,7 +31,7 @@ from codea1_env.configuration.run_sections import (
     RoundPreset,
 )
 from codea1_env.configuration.sections import Section, changed, check_trackers, choice, switch, text, whole
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, about
 from codea1_env.mistake_book.policies import BookConfig
 from codea1_env.players.prompts import DEFAULT, find_prompts, prompts_from
 from codea1_env.players.templates import Prompts
@@ -293,10 +293,8 @@ def preset_from_dict(
     reward, book, algorithm = (changes.get(name, getattr(base, name)) for name in ("reward", "book", "algorithm"))
     if _names_own(reward, book):
         changes["algorithm"] = dataclasses.replace(algorithm, path=tuple(dict.fromkeys([*algorithm.path, *folders])))
-    try:
+    with about(where):
         return dataclasses.replace(base, **changes)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{where}: {error}") from None
 
 
 def _with_reading(overrides: Mapping[str, Any], where: str) -> Mapping[str, Any]:

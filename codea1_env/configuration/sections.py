@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Any
 
 from codea1_env.checks import is_choice, require
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, about
 
 
 def whole(default: int, low: int, high: int) -> Any:
@@ -104,10 +104,8 @@ def changed(current: Any, overrides: object, kinds: Sequence[type[Any]], where: 
         part = getattr(current, key)
         if dataclasses.is_dataclass(part) and not hasattr(part, "of"):  # which reads other forms than mappings, too
             values[key] = changed(part, values[key], (type(part),), f"{where}: {key}")
-    try:
+    with about(where):
         return dataclasses.replace(current, **values) if kind is type(current) else kind(**values)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{where}: {error}") from None
 
 
 def _names(kind: type[Any]) -> set[str]:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codea1_env.checks import json_object, require
-from codea1_env.errors import FormatError
+from codea1_env.errors import FormatError, about
 from codea1_env.rewards.duel import Status
 from codea1_env.whole_files import whole_file
 
@@ -213,10 +213,8 @@ def _parsed(lines: Iterable[bytes], name: str) -> tuple[Pool, ...]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        try:
+        with about(f"{name}:{number}"):
             pool = Pool.from_json(line)
-        except FormatError as error:
-            raise FormatError(f"{name}:{number}: {error}") from None
         if pool.problem_id in pools:
             raise FormatError(f"{name}:{number}: problem_id must be unique in its file, got {pool.problem_id!r} again")
         pools[pool.problem_id] = pool

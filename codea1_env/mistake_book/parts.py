@@ -26,7 +26,7 @@ from typing import Any
 
 from codea1_env.checks import is_number
 from codea1_env.class_paths import is_class_path
-from codea1_env.errors import BookFormatError
+from codea1_env.errors import BookFormatError, about
 from codea1_env.judging.version import VERSION
 from codea1_env.mistake_book.files import JUDGE, bad_line, line, packed, read_lines, unpacked
 from codea1_env.mistake_book.policies import Shelf
@@ -301,15 +301,13 @@ class Shelves:
 
     def _checked(self, part: int, saved: _SavedPart) -> dict[str, Shelf]:
         assert self._read is not None, "what is saved was read or written here"
-        try:
+        with about(str(saved.path)):
             shelves = self._read(saved.path)
             strays = [name for name in shelves if part_of(name, self.parts) != part]
             tests = sum(len(shelf.frequencies) for shelf in shelves.values())
             if strays or tests != saved.tests:
                 got = f"{tests} of which {len(strays)} questions are of others"
                 raise BookFormatError(f"must hold the {saved.tests} tests of part {part} of {self.parts}, got {got}")
-        except BookFormatError as error:
-            raise BookFormatError(f"{saved.path}: {error}") from None
         return shelves
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.checks import require
-from codea1_env.errors import ConfigurationError
+from codea1_env.errors import ConfigurationError, about
 from codea1_env.players.templates import ROLES, Prompts, Shot, Template
 from codea1_env.yaml_files import read_yaml
 
@@ -54,13 +54,10 @@ def prompts_from(content: object, where: str) -> Prompts:
     """
     if not isinstance(content, Mapping):
         raise ConfigurationError(f"prompts {where} must be a mapping of roles to templates, got {content!r:.80}")
-    for key in content:
-        if key not in ("name", "extends", *ROLES):
-            raise ConfigurationError(f"prompts {where}: a key must be one of extends, {', '.join(ROLES)}, got {key!r}")
-    try:
+    with about(f"prompts {where}"):
+        for key in content:
+            require(key in ("name", "extends", *ROLES), "a key", f"be one of extends, {', '.join(ROLES)}", key)
         return _read(content, where)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"prompts {where}: {error}") from None
 
 
 def text_digest(prompts: Prompts) -> str:

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from importlib import resources
 
 from codea1_env.checks import is_several, require
-from codea1_env.errors import ProblemFormatError
+from codea1_env.errors import ProblemFormatError, about
 from codea1_env.problems.problem import Problem
 from codea1_env.whole_files import whole_file
 
@@ -45,11 +45,11 @@ def parse_problems(lines: Iterable[bytes], name: str) -> Iterator[Problem]:
         if not line.strip():
             continue
         try:
-            problem = Problem.from_json(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise ProblemFormatError(f"{name}:{number}: the line must be UTF-8 text, got {error}") from None
-        except ProblemFormatError as error:
-            raise ProblemFormatError(f"{name}:{number}: {error}") from None
+        with about(f"{name}:{number}"):
+            problem = Problem.from_json(text)
         _require_new(problem.problem_id, first_seen, number, name)
         yield problem
 

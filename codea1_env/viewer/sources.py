@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.checks import json_object, require
-from codea1_env.errors import BookFormatError, ConfigurationError, FormatError
+from codea1_env.errors import BookFormatError, ConfigurationError, FormatError, about
 from codea1_env.judging.returned import cut
 from codea1_env.mistake_book.parts import place_in, read_book
 from codea1_env.mistake_book.policies import Shelf
@@ -135,10 +135,8 @@ def _recorded(recorded: RecordedMatch, origin: str, sandbox: Sandbox | None) -> 
         played = score_again(recorded, sandbox)
         score = json.loads(json.dumps(detailed_score(played, recorded.match.problem, recorded.config)))
     elif score is not None:
-        try:
+        with about(f"line {recorded.number}"):
             require_score(score, len(recorded.match.codes))
-        except FormatError as error:
-            raise FormatError(f"line {recorded.number}: {error}") from None
     return recorded_game(recorded, origin, score)
 
 
@@ -155,10 +153,9 @@ def _scored(lines: Iterator[bytes], sample: Found) -> Iterator[Json]:
             raise FormatError(
                 f"line {number} must be of codea1 score, got a match without scores; run codea1 score --details first"
             )
-        try:
-            yield scored_game(record, "")
-        except FormatError as error:
-            raise FormatError(f"line {number}: {error}") from None
+        with about(f"line {number}"):
+            game = scored_game(record, "")
+        yield game
 
 
 def _is_unjudged(game: Json) -> bool:

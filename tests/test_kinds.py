@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from codea1_env.arena.arena import Arena
-from codea1_env.arena.match import Match
+from codea1_env.arena.match import Grade, Match
 from codea1_env.cli import main
 from codea1_env.errors import ProblemFormatError
 from codea1_env.evaluation.coverage import covered
@@ -71,6 +71,18 @@ BRANCHING = Problem(
     "def main():\n    if int(input()):\n        print(1)\n    else:\n        print(0)\n\n\nmain()\n",
     kind="program",
 )
+
+
+def graded(one: Problem, source: str, sandbox: LocalSandbox) -> Grade:
+    """By its golden tests."""
+    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
+    return grade
+
+
+def statuses(one: Problem, code: str, suite: str, sandbox: LocalSandbox) -> list[Status]:
+    """Of the suite's tests, against one program."""
+    (score,) = Arena(sandbox).play([Match(one, (code,), ((suite,),))], update_book=False)
+    return [test.status for test in score.suites[0][0].duel.tests]
 
 
 def problem(kind: str, entry_point: str, reference: str, *tests: tuple[str, str], **fields: Any) -> Problem:
@@ -155,8 +167,7 @@ def test_a_wrong_solution_of_every_kind_fails_and_a_right_assert_kills_it(
 @pytest.mark.parametrize("one", EVERY, ids=lambda one: one.kind)
 def test_a_solution_without_what_is_asked_for_does_not_execute(one: Problem, sandbox: LocalSandbox) -> None:
     source = "def other(:\n" if one.kind == "program" else "def other():\n    return 1\n"
-    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
-    assert grade.executes is False
+    assert graded(one, source, sandbox).executes is False
 
 
 OWNERS = {
@@ -196,7 +207,7 @@ def test_a_method_is_what_an_object_has_and_not_only_its_class(owner: str, sandb
     assert there["Solution"]().f(1) == 2, "what plain Python says"
     reference = "class Solution:\n    def f(self, n):\n        return n + 1\n"
     one = problem("method", "Solution().f", reference, ("Solution().f(1)", "2"), ("Solution().f(n=5)", "6"))
-    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
+    grade = graded(one, source, sandbox)
     assert grade.executes is True
     assert grade.verdicts[0] is Verdict.PASS
 
@@ -204,8 +215,7 @@ def test_a_method_is_what_an_object_has_and_not_only_its_class(owner: str, sandb
 def test_a_method_of_nodes_may_be_an_attribute_of_the_object(sandbox: LocalSandbox) -> None:
     one = next(each for each in EVERY if each.entry_point == "Solution().turn")
     there = REVERSED.replace("def turn(", "def _turn(") + "    def __init__(self):\n        self.turn = self._turn\n"
-    (grade,) = Arena(sandbox).grade(one, [there], one.golden_tests)
-    assert grade.all_passed
+    assert graded(one, there, sandbox).all_passed
 
 
 @pytest.mark.parametrize(
@@ -224,8 +234,7 @@ def test_an_object_without_the_method_does_not_execute(source: str, sandbox: Loc
     one = problem(
         "method", "Solution().f", "class Solution:\n    def f(self):\n        return 1\n", ("Solution().f()", "1")
     )
-    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
-    assert grade.executes is False
+    assert graded(one, source, sandbox).executes is False
 
 
 @pytest.mark.parametrize("kind", ["function", "method", "program"])
@@ -236,8 +245,7 @@ def test_a_program_has_a_file_by_name(kind: str, sandbox: LocalSandbox) -> None:
         "method": problem("method", "Solution().add", told + METHOD, ("Solution().add(1)", "3")),
         "program": problem("program", "run", f"{told}print(__file__[-3:])\n", ("run('')", "'.py\\n'")),
     }
-    (grade,) = Arena(sandbox).grade(asked[kind], [asked[kind].reference_solution or ""], asked[kind].golden_tests)
-    assert grade.all_passed
+    assert graded(asked[kind], asked[kind].reference_solution or "", sandbox).all_passed
 
 
 def test_every_call_of_a_method_has_a_new_object(sandbox: LocalSandbox) -> None:
@@ -246,15 +254,12 @@ def test_every_call_of_a_method_has_a_new_object(sandbox: LocalSandbox) -> None:
     suite = "s = Solution()\nassert s.f() == 1\nassert Solution().f() == 2"
     tests = read_suite(suite, one.entry_point).tests
     assert [test.call for test in tests] == ["Solution().f()"] * 2
-    (score,) = Arena(sandbox).play([Match(one, (keeps,), ((suite,),))], update_book=False)
-    assert [test.status for test in score.suites[0][0].duel.tests] == [Status.KEPT, Status.DUPLICATE]
+    assert statuses(one, keeps, suite, sandbox) == [Status.KEPT, Status.DUPLICATE]
 
 
 def test_one_call_of_a_method_is_one_call_however_its_arguments_are_given(sandbox: LocalSandbox) -> None:
     suite = "assert Solution().add(1, 1) == 2\nassert Solution().add(1, b=1) == 2\nassert Solution().add(a=1, b=1) == 2"
-    (score,) = Arena(sandbox).play([Match(EVERY[0], (METHOD,), ((suite,),))], update_book=False)
-    statuses = [test.status for test in score.suites[0][0].duel.tests]
-    assert statuses == [Status.KEPT, Status.DUPLICATE, Status.DUPLICATE]
+    assert statuses(EVERY[0], METHOD, suite, sandbox) == [Status.KEPT, Status.DUPLICATE, Status.DUPLICATE]
 
 
 SUM = "async def f(a, b):\n    return a + b\n"
@@ -281,9 +286,7 @@ def test_a_call_in_other_words_is_the_same_call(
     one: Problem, value: str, calls: tuple[str, ...], sandbox: LocalSandbox
 ) -> None:
     suite = "\n".join(f"assert {call} == {value}" for call in calls)
-    (score,) = Arena(sandbox).play([Match(one, ("",), ((suite,),))], update_book=False)
-    statuses = [test.status for test in score.suites[0][0].duel.tests]
-    assert statuses == [Status.KEPT] + [Status.DUPLICATE] * (len(calls) - 1)
+    assert statuses(one, "", suite, sandbox) == [Status.KEPT] + [Status.DUPLICATE] * (len(calls) - 1)
 
 
 @pytest.mark.parametrize(
@@ -300,14 +303,12 @@ def test_a_call_in_other_words_is_the_same_call(
     ],
 )
 def test_a_sequence_is_of_public_methods_of_one_new_object(call: str, sandbox: LocalSandbox) -> None:
-    (score,) = Arena(sandbox).play([Match(EVERY[4], (COUNTER,), ((f"assert {call} == [None]",),))], update_book=False)
-    assert [test.status for test in score.suites[0][0].duel.tests] == [Status.RAISES]
+    assert statuses(EVERY[4], COUNTER, f"assert {call} == [None]", sandbox) == [Status.RAISES]
 
 
 def test_a_list_without_an_end_is_an_error_and_no_hang(sandbox: LocalSandbox) -> None:
     circle = REVERSED.replace("        return before", "        before.next = before\n        return before")
-    (grade,) = Arena(sandbox).grade(EVERY[1], [circle], EVERY[1].golden_tests)
-    assert grade.verdicts == (Verdict.ERROR,)
+    assert graded(EVERY[1], circle, sandbox).verdicts == (Verdict.ERROR,)
 
 
 def test_a_programs_output_is_compared_by_lines(sandbox: LocalSandbox) -> None:
@@ -362,14 +363,12 @@ READS_OTHERWISE = {
 @pytest.mark.parametrize("name", READS_OTHERWISE)
 def test_a_program_may_read_and_write_its_streams_in_every_usual_way(name: str, sandbox: LocalSandbox) -> None:
     one = problem("program", "run", SUM, ("run('3\\n1 2 3\\n')", "'6'"), ("run('1\\n8\\n')", "'8'"))
-    (grade,) = Arena(sandbox).grade(one, [READS_OTHERWISE[name]], one.golden_tests)
-    assert grade.verdicts == (Verdict.PASS,) * 2
+    assert graded(one, READS_OTHERWISE[name], sandbox).verdicts == (Verdict.PASS,) * 2
 
 
 def test_what_is_printed_to_a_closed_stream_is_an_error_as_at_a_terminal(sandbox: LocalSandbox) -> None:
     one = problem("program", "run", SUM, ("run('1\\n8\\n')", "'8'"))
-    (grade,) = Arena(sandbox).grade(one, ["import sys\nsys.stdout.close()\nprint(8)\n"], one.golden_tests)
-    assert grade.verdicts == (Verdict.ERROR,)
+    assert graded(one, "import sys\nsys.stdout.close()\nprint(8)\n", sandbox).verdicts == (Verdict.ERROR,)
 
 
 @pytest.mark.parametrize(
@@ -381,15 +380,13 @@ def test_what_is_printed_to_a_closed_stream_is_an_error_as_at_a_terminal(sandbox
     ],
 )
 def test_a_program_may_bring_a_class_of_nodes_of_its_own(node: str, sandbox: LocalSandbox) -> None:
-    (grade,) = Arena(sandbox).grade(EVERY[1], [f"{node}\n{REVERSED}"], EVERY[1].golden_tests)
-    assert grade.verdicts == (Verdict.PASS,)
+    assert graded(EVERY[1], f"{node}\n{REVERSED}", sandbox).verdicts == (Verdict.PASS,)
 
 
 def test_a_coroutine_may_import_asyncio_when_it_runs(sandbox: LocalSandbox) -> None:
     late = "async def total(xs):\n    import asyncio\n    await asyncio.sleep(1000)\n    return sum(xs)\n"
     one = problem("coroutine", "total", GATHER, ("total([1, 2])", "3"))
-    (grade,) = Arena(sandbox).grade(one, [late], one.golden_tests)
-    assert grade.verdicts == (Verdict.PASS,)
+    assert graded(one, late, sandbox).verdicts == (Verdict.PASS,)
 
 
 def test_a_program_keeps_nothing_from_one_input_to_the_next(sandbox: LocalSandbox) -> None:
@@ -529,8 +526,7 @@ def test_an_exception_is_an_answer_where_the_problem_says_so(
 ) -> None:
     (found,) = check_problems([ROOTS], sandbox)
     assert (found.serves("reference"), found.serves("golden")) == (True, True)
-    (grade,) = Arena(sandbox).grade(ROOTS, [program], ROOTS.golden_tests)
-    assert grade.verdicts == (verdict,)
+    assert graded(ROOTS, program, sandbox).verdicts == (verdict,)
 
 
 @pytest.mark.parametrize(
@@ -621,8 +617,7 @@ def test_a_method_and_a_sequence_raise_as_functions_do(sandbox: LocalSandbox) ->
     raised = [('Counter(["Counter", "pop"], [[1], []])', "{'raises': 'IndexError'}")]
     source = "class Counter:\n    def __init__(self, x):\n        pass\n    def pop(self):\n        return [].pop()\n"
     one = problem("class", "Counter", source, *raised, raises=("IndexError",))
-    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
-    assert grade.verdicts == (Verdict.PASS,)
+    assert graded(one, source, sandbox).verdicts == (Verdict.PASS,)
 
 
 @pytest.mark.parametrize("raises", [("Value Error",), ("E", "E(message)"), ["E"], (1,), ("E()",)])

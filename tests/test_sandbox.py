@@ -962,15 +962,27 @@ def _started(body: str, without: str, trouble: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", text, without], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
+def _finished(body: str, trouble: str) -> tuple[bytes, bytes]:
+    """What such a process writes to both its streams."""
+    with _started(body, "", trouble) as parent:
+        return parent.communicate()
+
+
+def _family(parent: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """Of such a process, once all are there."""
+    family: list[psutil.Process] = []
+    while len(family) < 3 and parent.poll() is None:
+        time.sleep(0.02)
+        family = psutil.Process(parent.pid).children(recursive=True)
+    assert len(family) == 3, "a guard, its zygote and the candidate"
+    return family
+
+
 @pytest.mark.parametrize("without", ["", pytest.param("namespaces", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("trouble", ["while True: pass", "import time; time.sleep(600)"])
 def test_a_killed_parent_leaves_nothing_behind(without: str, trouble: str) -> None:
     with _started("sandbox.run(jobs)", without, trouble) as parent:
-        family: list[psutil.Process] = []
-        while len(family) < 3 and parent.poll() is None:
-            time.sleep(0.02)
-            family = psutil.Process(parent.pid).children(recursive=True)
-        assert len(family) == 3, "a guard, its zygote and the candidate"
+        family = _family(parent)
         parent.send_signal(signal.SIGKILL)
         parent.wait()
         _, alive = psutil.wait_procs(family, timeout=30)
@@ -994,8 +1006,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 print(sandbox.run([CallsJob("def f(): return 2", "f", (b"[[],[]]",))])[0].outcomes[0].value.decode())
 sandbox.close()
 """
-    with _started(body, "", "pass") as parent:
-        output, errors = parent.communicate()
+    output, errors = _finished(body, "pass")
     assert (output.split(), errors) == ([b"7", b"2"], b"")
 
 
@@ -1011,8 +1022,7 @@ except KeyboardInterrupt:
 print(sandbox.run([CallsJob("def f(): return 2", "f", (b"[[],[]]",))])[0].outcomes[0].value.decode())
 sandbox.close()
 """
-    with _started(body, "", "while True: pass") as parent:
-        output, errors = parent.communicate()
+    output, errors = _finished(body, "while True: pass")
     assert (output.split(), errors) == ([b"0", b"2"], b"")
 
 
@@ -1046,10 +1056,7 @@ print(sandbox.run(jobs)[0].outcomes[0].kind.value)
     with _started(body, "", "pass") as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == b"ready\n"
-        family: list[psutil.Process] = []
-        while len(family) < 3 and parent.poll() is None:
-            time.sleep(0.02)
-            family = psutil.Process(parent.pid).children(recursive=True)
+        family = _family(parent)
         parent.send_signal(signal.SIGSTOP)
         psutil.wait_procs(family[2:], timeout=60)
         parent.send_signal(signal.SIGCONT)
@@ -1093,8 +1100,7 @@ try:
 except SandboxError as error:
     print(error)
 """
-    with _started(body, "", "pass") as parent:
-        output, errors = parent.communicate()
+    output, errors = _finished(body, "pass")
     assert (output[:2], errors) == (b"1\n", b"")
     assert f"{says} " in output.decode()
     assert "must be at most" in output.decode()
@@ -1108,8 +1114,7 @@ signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 job = CallsJob("def f(): return 1", "f", (b"[[],[]]",), Limits(time_limit_s=5, memory_mb=512))
 print(LocalSandbox().run([job])[0].outcomes[0].value.decode())
 """
-    with _started(body, "", "pass") as parent:
-        output, errors = parent.communicate()
+    output, errors = _finished(body, "pass")
     assert (output, errors) == (b"1\n", b"")
 
 
@@ -1127,8 +1132,7 @@ try:
 except SandboxError as error:
     print(error)
 """
-    with _started(body, "", "pass") as parent:
-        output, errors = parent.communicate()
+    output, errors = _finished(body, "pass")
     assert errors == b""
     assert output.decode().splitlines() == [
         "0", "MiB of stack must be at most 32 under this process's ulimit -s, got 64"

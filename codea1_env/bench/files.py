@@ -126,20 +126,15 @@ def read_bench(path: Path) -> BenchFile:
 
 def _cell(each: object, path: Path) -> Cell:
     names = ("set", "seat", "measure")
-    values = each.get("by_question") if isinstance(each, dict) else None
-    is_cell = isinstance(each, dict) and all(isinstance(each.get(name), str) for name in names)
-    is_cell = (
-        is_cell
-        and isinstance(values, list)
-        and bool(values)
-        and all(is_number(value) and 0 <= value <= 1 for value in values)
-    )
-    is_cell = is_cell and isinstance(each, dict) and all(is_number(each.get(end)) for end in ("mean", "low", "high"))
+    told: dict[str, Any] = each if isinstance(each, dict) else {}
+    values: Any = told.get("by_question")
+    is_cell = all(isinstance(told.get(name), str) for name in names) and isinstance(values, list) and bool(values)
+    is_cell = is_cell and all(is_number(value) and 0 <= value <= 1 for value in values)
+    is_cell = is_cell and all(is_number(told.get(end)) for end in ("mean", "low", "high"))
     require(is_cell, f"{path}: a cell", "have set, seat, measure, by_question in [0, 1], mean, low and high", each,
             FormatError)  # fmt: skip
-    assert isinstance(each, dict)
-    cell = Cell(each["set"], each["seat"], each["measure"], tuple(map(float, each["by_question"])))
+    cell = Cell(told["set"], told["seat"], told["measure"], tuple(map(float, told["by_question"])))
     for end, must in cell.ends.items():
-        require(abs(each[end] - must) < 1e-4, f"{path}: {cell.title}: {end}", f"be that of by_question, {must}",
-                each[end], FormatError)  # fmt: skip
+        require(abs(told[end] - must) < 1e-4, f"{path}: {cell.title}: {end}", f"be that of by_question, {must}",
+                told[end], FormatError)  # fmt: skip
     return cell

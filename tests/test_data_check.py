@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_lines import ended
+from imported_rows import jsonl, problems_from
 
 from codea1_env import bundled_problems
 from codea1_env.arena.arena import Arena
@@ -18,7 +18,7 @@ from codea1_env.configuration.problem_sets import book_note, load_problem_sets
 from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
 from codea1_env.judging.problems.usability import MOST_HIDDEN, Usability, check_problems
-from codea1_env.problems import Problem, TestCase, read_problems, write_problems
+from codea1_env.problems import Problem, TestCase, write_problems
 from codea1_env.sandbox import LocalSandbox
 
 SAME = "def f(x):\n    return x\n"
@@ -225,11 +225,6 @@ def test_questions_that_are_learnt_from_and_measured_on_are_told(tmp_path: Path,
 # Rows
 
 
-def rows_file(path: Path, *rows: dict[str, Any]) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
-
-
 ROW = {
     "question": "double(x): twice x.",
     "reference_solution": "def double(x):\n    if x < 0:\n        return -2 * -x\n    return 2 * x\n",
@@ -240,26 +235,25 @@ ROW = {
 def test_rows_without_an_id_get_one_that_does_not_depend_on_their_place(tmp_path: Path) -> None:
     other = dict(ROW, question="double(x): x twice.")
     out = tmp_path / "out.jsonl"
-    assert main(["data", "import", "rows", rows_file(tmp_path / "a.jsonl", ROW, other), "-o", str(out)]) == 0
-    first, second = (one.problem_id for one in read_problems(out))
+    both = problems_from(jsonl(tmp_path / "a.jsonl", ROW, other), "rows", out)
+    first, second = (one.problem_id for one in both)
     assert first.startswith("double-")
     assert first != second
-    assert main(["data", "import", "rows", rows_file(tmp_path / "b.jsonl", other), "-o", str(out)]) == 0
-    assert [one.problem_id for one in read_problems(out)] == [second]
+    (alone,) = problems_from(jsonl(tmp_path / "b.jsonl", other), "rows", out)
+    assert alone.problem_id == second
 
 
 def test_golden_tests_of_a_row_are_read_and_run(tmp_path: Path) -> None:
     wrong = dict(ROW, golden_tests=[*ROW["golden_tests"], ["double(2)", "5"]])
-    out = tmp_path / "out.jsonl"
-    assert main(["data", "import", "rows", rows_file(tmp_path / "a.jsonl", wrong), "-o", str(out)]) == 0
-    assert read_problems(out)[0].golden_tests == (TestCase("double(3)", "6"), TestCase("double(-1)", "-2"))
+    (problem,) = problems_from(jsonl(tmp_path / "a.jsonl", wrong), "rows", tmp_path / "out.jsonl")
+    assert problem.golden_tests == (TestCase("double(3)", "6"), TestCase("double(-1)", "-2"))
 
 
 def test_an_import_that_leaves_nothing_usable_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.jsonl"
     out.write_text("of an earlier run")
     for broken in ({"question": "Q"}, dict(ROW, golden_tests="double(1)"), dict(ROW, reference_solution="def")):
-        assert main(["data", "import", "rows", rows_file(tmp_path / "a.jsonl", broken), "-o", str(out)]) == 1
+        assert main(["data", "import", "rows", str(jsonl(tmp_path / "a.jsonl", broken)), "-o", str(out)]) == 1
     told = capsys.readouterr().err
     assert "golden_tests must be a list of pairs of texts [call, value], got 'double(1)'" in told
     assert f"wrote {out}.report.jsonl only, for no row is usable" in told
@@ -273,13 +267,12 @@ def test_natural_mutants_are_wrong_differ_from_each_other_and_let_testers_be_mea
 ) -> None:
     out = tmp_path / "out.jsonl"
     own = dict(ROW, question="Q", mutants=["def double(x):\n    return x\n"])
-    path = rows_file(tmp_path / "a.jsonl", ROW, own)
-    assert main(["data", "import", "rows", path, "-o", str(out), "--mutants", "3"]) == 0
-    made, given = read_problems(out)
+    path = jsonl(tmp_path / "a.jsonl", ROW, own)
+    made, given = problems_from(path, "rows", out, "--mutants", "3")
     assert len(set(made.mutants)) == 3
     assert list(given.mutants) == own["mutants"], "what a person wrote stays as it is"
     arena = Arena(sandbox)
     tests = [TestCase(f"double({x})", str(2 * x)) for x in (-3, -2, -1, 0, 1, 2, 3, 4)]
     grades = arena.grade(made, made.mutants, tests)
     assert all(grade.executes and any(verdict != "pass" for verdict in grade.verdicts) for grade in grades)
-    assert main(["data", "import", "rows", path, "-o", str(out), "--mutants", "-1"]) == 2
+    assert main(["data", "import", "rows", str(path), "-o", str(out), "--mutants", "-1"]) == 2

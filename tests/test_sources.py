@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported_rows import draft, jsonl, problems_from, unreadable
 
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, FormatError, SandboxError
 from codea1_env.judging.problems.importing import Imported, import_drafts
-from codea1_env.problems import Problem, TestCase, read_problems
+from codea1_env.problems import Problem, TestCase
 from codea1_env.problems.sources import SOURCES, Draft, Unreadable, find_source
 from codea1_env.problems.sources.rows import hub_rows, local_rows
 from codea1_env.sandbox import Job, JobResult, LocalSandbox
@@ -90,26 +91,9 @@ CODE_A1_ROW = {
 }
 
 
-def draft(source: str, row: dict[str, Any]) -> Draft:
-    (found,) = find_source(source).drafts([row])
-    assert isinstance(found, Draft), found
-    return found
-
-
-def unreadable(source: str, row: dict[str, Any]) -> Unreadable:
-    (found,) = find_source(source).drafts([row])
-    assert isinstance(found, Unreadable), found
-    return found
-
-
 def imported(drafts: Sequence[Draft | Unreadable]) -> list[Imported]:
     with LocalSandbox() as sandbox:
         return list(import_drafts(drafts, sandbox))
-
-
-def jsonl(path: Path, rows: Sequence[object]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 # Fields
@@ -209,9 +193,7 @@ def test_code_a1s_released_questions_are_read_from_its_file(about: dict[str, Any
     row = {**CODE_A1_ROW, "extra_info": {**CODE_A1_ROW["extra_info"], **about}}
     table = pytest.importorskip("pyarrow").Table.from_pylist([row, {**row, "GT_code": "def other(x): return x"}])
     parquet.write_table(table, tmp_path / "training.parquet")
-    output = tmp_path / "kodcode.jsonl"
-    assert main(["data", "import", "codea1", str(tmp_path / "training.parquet"), "-o", str(output)]) == 0
-    (problem,) = read_problems(output)
+    (problem,) = problems_from(tmp_path / "training.parquet", "codea1", tmp_path / "kodcode.jsonl")
     assert (problem.problem_id, problem.entry_point) == ("Prefill_1_I", "increment")
     assert problem.question == CODE_A1_ROW["clean_description"]
     assert problem.golden_tests == (TestCase("increment(1)", "2"), TestCase("increment(-1)", "0"))
@@ -335,7 +317,7 @@ def test_rows_are_the_same_from_parquet_json_lines_gzip_and_a_directory(tmp_path
     from pyarrow import parquet
 
     rows = [MBPP_ROW, {**MBPP_ROW, "task_id": 8}]
-    plain = jsonl(tmp_path / "rows.jsonl", rows)
+    plain = jsonl(tmp_path / "rows.jsonl", *rows)
     packed = tmp_path / "rows.jsonl.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
@@ -348,7 +330,7 @@ def test_the_hub_loader_reads_what_the_hubs_own_library_reads(tmp_path: Path, mo
     """That library takes a directory of the same name for the data set: real loading code, no network."""
     pytest.importorskip("datasets")
     (tmp_path / "evalplus" / "mbppplus").mkdir(parents=True)
-    jsonl(tmp_path / "evalplus" / "mbppplus" / "test.jsonl", [MBPP_ROW])
+    jsonl(tmp_path / "evalplus" / "mbppplus" / "test.jsonl", MBPP_ROW)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("datasets.config.HF_DATASETS_CACHE", tmp_path / "cache")
@@ -402,9 +384,7 @@ def test_the_command_writes_problems_and_a_report_of_every_row(
         {**KODCODE_ROW, "question_id": "b", "solution": "def increment(x): return x"},
         {"question_id": "c"},
     ]
-    source, output = jsonl(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
-    assert main(["data", "import", "kodcode-v1", str(source), "-o", str(output)]) == 0
-    (problem,) = read_problems(output)
+    (problem,) = problems_from(jsonl(tmp_path / "in.jsonl", *rows), "kodcode-v1", tmp_path / "out.jsonl")
     assert (problem.problem_id, problem.license) == ("Prefill_1", "CC-BY-NC-4.0")
     report = [json.loads(line) for line in (tmp_path / "out.jsonl.report.jsonl").read_text().splitlines()]
     assert [(line["problem_id"], line["status"]) for line in report] == [
@@ -418,15 +398,14 @@ def test_the_command_writes_problems_and_a_report_of_every_row(
 
 def test_difficulty_and_limit_choose_rows(tmp_path: Path) -> None:
     rows = [{**KODCODE_ROW, "question_id": str(i), "gpt_difficulty": "hard" if i % 2 else "easy"} for i in range(6)]
-    source, output = jsonl(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
-    chosen = ["--difficulty", "Hard", "--limit", "2"]
-    assert main(["data", "import", "kodcode-v1", str(source), "-o", str(output), *chosen]) == 0
-    assert [problem.problem_id for problem in read_problems(output)] == ["1", "3"]
+    source, chosen = jsonl(tmp_path / "in.jsonl", *rows), ("--difficulty", "Hard", "--limit", "2")
+    found = problems_from(source, "kodcode-v1", tmp_path / "out.jsonl", *chosen)
+    assert [problem.problem_id for problem in found] == ["1", "3"]
 
 
 def test_a_difficulty_that_no_row_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{**KODCODE_ROW, "question_id": str(i), "gpt_difficulty": "hard" if i % 2 else "easy"} for i in range(6)]
-    source, output = jsonl(tmp_path / "in.jsonl", rows), tmp_path / "out.jsonl"
+    source, output = jsonl(tmp_path / "in.jsonl", *rows), tmp_path / "out.jsonl"
     assert main(["data", "import", "kodcode-v1", str(source), "-o", str(output), "--difficulty", "trivial"]) == 2
     assert "--difficulty must be one that the rows have: easy, hard; got 'trivial'" in capsys.readouterr().err
     assert not output.exists()
@@ -448,7 +427,7 @@ def test_a_difficulty_that_no_row_has_is_refused(tmp_path: Path, capsys: pytest.
 def test_a_command_that_cannot_run_leaves_an_earlier_output_as_it_was(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, message: str
 ) -> None:
-    jsonl(tmp_path / "in.jsonl", [KODCODE_ROW])
+    jsonl(tmp_path / "in.jsonl", KODCODE_ROW)
     (tmp_path / "bad.jsonl").write_text(json.dumps(KODCODE_ROW) + "\n{")
     (tmp_path / "out.jsonl").write_text("earlier")
     (tmp_path / "rows").mkdir()
@@ -478,8 +457,7 @@ def test_every_source_states_its_licence_and_where_it_is() -> None:
 @pytest.mark.skipif(not HUMANEVALPLUS.exists(), reason="the HumanEval+ file is not here")
 def test_every_reference_of_the_real_humanevalplus_passes_every_test_that_was_extracted(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    output = tmp_path / "out.jsonl"
-    assert main(["data", "import", "humanevalplus", str(HUMANEVALPLUS), "-o", str(output)]) == 0
+    problems_from(HUMANEVALPLUS, "humanevalplus", tmp_path / "out.jsonl")
     report = [json.loads(line) for line in (tmp_path / "out.jsonl.report.jsonl").read_text().splitlines()]
     failed = {(line["problem_id"], why) for line in report for _, why in line["failed"]}
     assert failed <= {("HumanEval/139", "timeout")}  # it multiplies for nearly a second: too slow on a busy machine

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported_rows import draft, jsonl, problems_from, unreadable
 
 from codea1_env.arena.arena import Arena
 from codea1_env.cli import main
@@ -108,12 +109,6 @@ BIG_ROW = {
 }
 
 
-def draft(source: str, row: dict[str, Any]) -> Draft:
-    (found,) = find_source(source).drafts([row])
-    assert isinstance(found, Draft), found
-    return found
-
-
 OPENED: list[LocalSandbox] = []
 
 
@@ -211,8 +206,7 @@ def test_fields_in_pythons_spelling_are_read_and_nothing_is_evaluated(tmp_path: 
     canary = tmp_path / "canary"
     for field in ("input_output", "solutions"):
         hostile = APPS_ROW | {field: f"__import__('pathlib').Path({str(canary)!r}).touch()"}
-        (found,) = find_source("apps").drafts([hostile])
-        assert isinstance(found, Unreadable)
+        unreadable("apps", hostile)
     assert not canary.exists()
 
 
@@ -243,8 +237,7 @@ def test_a_pickle_is_read_and_never_run(tmp_path: Path) -> None:
             return Path.touch, (canary,)
 
     hostile = base64.b64encode(zlib.compress(pickle.dumps(Bomb()))).decode()
-    (found,) = find_source("livecodebench").drafts([LIVE_ROW | {"private_test_cases": hostile}])
-    assert isinstance(found, Unreadable)
+    found = unreadable("livecodebench", LIVE_ROW | {"private_test_cases": hostile})
     assert "a pickle must hold one text, got the instruction" in found.reason
     assert not canary.exists()
     assert pickle.loads(pickle.dumps("é" * 300)) == "é" * 300
@@ -254,8 +247,7 @@ def test_a_pickle_is_read_and_never_run(tmp_path: Path) -> None:
 
 def test_what_unpacks_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("codea1_env.problems.sources.contests.MAX_UNPACKED", 1 << 16)
-    (found,) = find_source("livecodebench").drafts([LIVE_ROW | {"private_test_cases": packed(["x" * (1 << 20)])}])
-    assert isinstance(found, Unreadable)
+    found = unreadable("livecodebench", LIVE_ROW | {"private_test_cases": packed(["x" * (1 << 20)])})
     assert "must unpack to at most 65536 bytes, got more" in found.reason
 
 
@@ -300,9 +292,7 @@ def test_unittest_asserts_are_read_and_what_is_no_call_is_left_out() -> None:
     ],
 )
 def test_a_row_that_is_no_problem_says_why(source: str, changes: dict[str, Any], reason: str) -> None:
-    (found,) = find_source(source).drafts([APPS_ROW | changes])
-    assert isinstance(found, Unreadable)
-    assert reason in found.reason
+    assert reason in unreadable(source, APPS_ROW | changes).reason
 
 
 def test_any_rows_become_problems_by_naming_their_fields(tmp_path: Path) -> None:
@@ -326,10 +316,8 @@ def test_a_row_may_be_of_any_kind_and_a_pair_means_what_it_does_in_a_problem_fil
         {"question": "Pair.", "reference_solution": "def g(x):\n    return x, 2\n", "golden_tests": [["g(1)", "1, 2"]]},
         {"question": "One.", "reference_solution": "def h(x):\n    return x\n", "golden_tests": [["h(1)", "1, 2"]]},
     ]  # fmt: skip
-    source, output = tmp_path / "in.json", tmp_path / "out.jsonl"
-    source.write_text(json.dumps(rows))
-    assert main(["data", "import", "rows", str(source), "-o", str(output), "--fields", "kind=kind"]) == 0
-    method, pair = read_problems(output)
+    source = jsonl(tmp_path / "in.jsonl", *rows)
+    method, pair = problems_from(source, "rows", tmp_path / "out.jsonl", "--fields", "kind=kind")
     assert (method.kind, asserts(method)) == ("method", ["assert Solution().f(2) == 4"])
     assert asserts(pair) == ["assert g(1) == (1, 2)"]
     report = [json.loads(line) for line in (tmp_path / "out.jsonl.report.jsonl").read_text().splitlines()]
@@ -392,11 +380,9 @@ def test_references_of_other_kinds_are_compared_too(kind: Any, entry_point: str,
 def test_contaminated_rows_are_left_out_and_reported(tmp_path: Path) -> None:
     evaluation = tmp_path / "evaluation.jsonl"
     evaluation.write_text(draft("mbpp", MBPP_ROW).problem.to_json() + "\n")
-    rows = [MBPP_ROW, MBPP_ROW | {"task_id": 609, "text": "Write another function."}]
-    source, output = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert main(["data", "import", "mbpp", str(source), "-o", str(output), "--against", str(evaluation)]) == 0
-    assert [problem.problem_id for problem in read_problems(output)] == ["Mbpp/609"]
+    source = jsonl(tmp_path / "in.jsonl", MBPP_ROW, MBPP_ROW | {"task_id": 609, "text": "Write another function."})
+    (problem,) = problems_from(source, "mbpp", tmp_path / "out.jsonl", "--against", str(evaluation))
+    assert problem.problem_id == "Mbpp/609"
     report = (tmp_path / "out.jsonl.report.jsonl").read_text()
     assert "shares a run of 13 words with the evaluation problem Mbpp/601" in report
 
@@ -587,7 +573,7 @@ def test_a_whole_number_of_thousands_of_digits_is_a_value_like_others(tmp_path: 
         '{"question": "Q", "reference_solution": "def f(x):\\n    return x", "tests": ["assert f(1) == 1"], "more": '
         f"{large}}}\n"
     )
-    assert main(["data", "import", "rows", str(source), "-o", str(out)]) == 0
+    problems_from(source, "rows", out)
 
 
 TEXTS = ["assert f(1) == 2", "assert f(2) == 4"]

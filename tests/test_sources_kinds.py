@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported_rows import draft, jsonl, problems_from
 
 from codea1_env.cli import main
 from codea1_env.judging.problems.importing import import_drafts
-from codea1_env.problems import Problem, TestCase, read_problems
+from codea1_env.problems import Problem, TestCase
 from codea1_env.problems.contamination import _KINDS, Contamination, _marks
 from codea1_env.problems.sources import Draft, Unreadable, find_source
 from codea1_env.problems.sources.rows import local_rows
@@ -47,23 +48,12 @@ LEETCODE = {
 }
 
 
-def draft(source: str, row: dict[str, Any]) -> Draft:
-    (found,) = find_source(source).drafts([row])
-    assert isinstance(found, Draft), found
-    return found
-
-
 def usable(source: str, row: dict[str, Any]) -> Problem:
     with LocalSandbox() as sandbox:
         (found,) = import_drafts([draft(source, row)], sandbox)
     assert found.problem is not None, found.why_not
     assert found.status == "all"
     return found.problem
-
-
-def jsonl(path: Path, *rows: dict[str, Any]) -> str:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
 
 
 def test_mxevals_form_of_mbpp_is_a_signature_a_body_and_a_check() -> None:
@@ -113,9 +103,7 @@ def test_a_function_that_yields_becomes_a_generator_and_its_listed_values_tests(
         "reference_solution": "def up(n):\n    for k in range(n):\n        yield k\n",
         "tests": ["assert list(up(3)) == [0, 1, 2]", "assert list(up(n=0)) == []"],
     }
-    out = tmp_path / "out.jsonl"
-    assert main(["data", "import", "rows", jsonl(tmp_path / "rows.jsonl", row), "-o", str(out)]) == 0
-    (problem,) = read_problems(out)
+    (problem,) = problems_from(jsonl(tmp_path / "rows.jsonl", row), "rows", tmp_path / "out.jsonl")
     assert problem.kind == "generator"
     assert problem.golden_tests == (TestCase("up(3)", "[0, 1, 2]"), TestCase("up(n=0)", "[]"))
     inner = "def f(n):\n    def g():\n        yield n\n    return list(g())\n"
@@ -138,9 +126,7 @@ def test_condefects_is_a_directory_of_programs_whose_faulty_versions_are_mutants
     tests = {f"set/Test/abc300/A/in/{n}.txt": f"{n}\n" for n in range(20)}
     tests |= {f"set/Test/abc300/A/out/{n}.txt": f"{2 * n}\n" for n in range(20)}
     written(tmp_path, programs | tests | {"set/Code/abc300_b/Java/1/faultyVersion.java": ""})
-    out = tmp_path / "out.jsonl"
-    assert main(["data", "import", "condefects", str(tmp_path / "set"), "-o", str(out)]) == 0
-    (problem,) = read_problems(out)
+    (problem,) = problems_from(tmp_path / "set", "condefects", tmp_path / "out.jsonl")
     assert (problem.problem_id, problem.kind, problem.mutants) == ("ConDefects/abc300_a", "program", (wrong,))
     assert (len(problem.golden_tests), len(problem.hidden_tests)) == (3, 13)
     report = json.loads((tmp_path / "out.jsonl.report.jsonl").read_text())
@@ -162,9 +148,7 @@ def test_refactory_is_a_directory_of_questions_with_students_programs(tmp_path: 
             f"{question}/code/global.py": "import math\n",
         },
     )
-    out = tmp_path / "out.jsonl"
-    assert main(["data", "import", "refactory", str(tmp_path / "data"), "-o", str(out)]) == 0
-    (problem,) = read_problems(out)
+    (problem,) = problems_from(tmp_path / "data", "refactory", tmp_path / "out.jsonl")
     assert problem.problem_id == "Refactory/question_1"
     assert problem.golden_tests == (TestCase("top([3, 1], 1)", "[3]"), TestCase("top([], 0)", "[]"))
     assert problem.mutants == ("def top(xs, k):\n    return sorted(xs)[:k]\n",)
@@ -187,9 +171,7 @@ def test_what_a_set_printed_is_written_as_tests_are_read(tmp_path: Path) -> None
     for number, (given, printed) in enumerate(cases.items()):
         files |= {f"{question}/ans/input_{number}.txt": given, f"{question}/ans/output_{number}.txt": f"{printed}\n"}
     written(tmp_path, files)
-    out = tmp_path / "out.jsonl"
-    assert main(["data", "import", "refactory", str(tmp_path / "data"), "-o", str(out)]) == 0
-    (problem,) = read_problems(out)
+    (problem,) = problems_from(tmp_path / "data", "refactory", tmp_path / "out.jsonl")
     tests = [*problem.golden_tests, *problem.hidden_tests]
     assert tests[0].expected == "[float('inf'), -float('inf'), float('nan'), 1]"
     assert [test.call for test in tests] == ["f([1])", "f([2])", "f([4])"]
@@ -215,11 +197,10 @@ def test_an_import_leaves_out_what_evaluation_sets_have_unless_it_is_told_not_to
     kept_back = dict(MXEVAL, task_id="MBPP/2")
     rows = jsonl(tmp_path / "rows.jsonl", MXEVAL, kept_back)
     out = tmp_path / "out.jsonl"
-    assert main(["data", "import", "mbpp", rows, "-o", str(out)]) == 0
-    assert [one.problem_id for one in read_problems(out)] == ["Mbpp/1"]
+    assert [one.problem_id for one in problems_from(rows, "mbpp", out)] == ["Mbpp/1"]
     assert "Mbpp/2: unusable: is in the evaluation set MBPP+" in capsys.readouterr().err
-    assert main(["data", "import", "mbpp", rows, "-o", str(out), "--allow-contaminated"]) == 0
-    assert [one.problem_id for one in read_problems(out)] == ["Mbpp/1", "Mbpp/2"]
+    every = problems_from(rows, "mbpp", out, "--allow-contaminated")
+    assert [one.problem_id for one in every] == ["Mbpp/1", "Mbpp/2"]
 
 
 def test_a_set_that_is_for_evaluation_is_not_compared_with_itself() -> None:
@@ -312,9 +293,7 @@ def test_nearly_all_of_the_training_sets_is_usable(source: str, file: str, least
 def test_one_assert_that_does_not_parse_leaves_the_others_of_its_row(tmp_path: Path) -> None:
     row = {"question": "Twice.", "entry_point": "f", "reference_solution": "def f(x):\n    return 2 * x",
            "tests": ["assert f(1) == 2", "assert f(2) == 4", "assert f(3 == 6"]}  # fmt: skip
-    out = tmp_path / "out.jsonl"
-    assert main(["data", "import", "rows", jsonl(tmp_path / "rows.jsonl", row), "-o", str(out)]) == 0
-    (problem,) = read_problems(out)
+    (problem,) = problems_from(jsonl(tmp_path / "rows.jsonl", row), "rows", tmp_path / "out.jsonl")
     assert [test.call for test in problem.golden_tests] == ["f(1)", "f(2)"]
     (report,) = [json.loads(line) for line in (tmp_path / "out.jsonl.report.jsonl").read_text().splitlines()]
     assert "the script does not parse" in json.dumps(report["left_out"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import gc
+import json
 import os
 import shutil
 import signal
@@ -13,7 +14,7 @@ import sys
 import tarfile
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -168,8 +169,9 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def axe() -> str:
-    """The accessibility checker's source, fetched once from the npm registry."""
+def axe() -> Callable[[Any], None]:
+    """Fails where the accessibility checker, fetched once from the npm registry, finds something serious on a page as
+    it is now."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "codea1-env"
     archive = cache / f"axe-core-{AXE}.tgz"
     cache.mkdir(parents=True, exist_ok=True)
@@ -186,4 +188,12 @@ def axe() -> str:
     with tarfile.open(archive) as files:
         source = files.extractfile("package/axe.min.js")
         assert source is not None
-        return source.read().decode()
+        text = source.read().decode()
+
+    def require(page: Any) -> None:
+        page.evaluate(text)
+        found = page.evaluate("axe.run()")
+        serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
+        assert not serious, json.dumps([(each["id"], [node["html"] for node in each["nodes"][:3]]) for each in serious])
+
+    return require

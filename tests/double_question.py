@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from codea1_env.closing import Closing
 from codea1_env.errors import SandboxError
@@ -18,6 +19,11 @@ DOUBLE = Problem(
 )
 RIGHT = "def double(x):\n    return x + x\n"
 SQUARE = "def double(x):\n    return x * x\n"  # right on 0 and 2 only
+
+
+def on_fire(*_: object, **__: object) -> NoReturn:
+    """In the place of a sandbox's `run`."""
+    raise SandboxError("the machine is on fire")
 
 
 class FailingSandbox(Closing):

@@ -9,8 +9,8 @@ from unittest.mock import MagicMock
 
 import pytest
 import seat_contract as contract
+from double_question import on_fire
 
-from codea1_env.errors import SandboxError
 from codea1_env.sandbox import LocalSandbox
 
 pytest.importorskip("nemo_gym", reason="NeMo Gym has an environment of its own: make test-adapters")
@@ -85,10 +85,7 @@ def test_a_wrong_row_is_told_and_a_failure_of_ours_is_no_reward(client: Any, mon
     assert wrong.status_code == 422
     assert "the fields must include" in wrong.json()["detail"]
 
-    def fail(*_: Any, **__: Any) -> Any:
-        raise SandboxError("the machine is on fire")
-
-    monkeypatch.setattr(LocalSandbox, "run", fail)
+    monkeypatch.setattr(LocalSandbox, "run", on_fire)
     failed = client.post("/verify", json=request(contract.fenced("def halve(x): return 5\n"), problem=contract.LINE))
     assert failed.status_code == 500
     assert "reward" not in failed.text

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import seat_contract as contract
+from double_question import on_fire
 from serve_process import serve
 
-from codea1_env.errors import SandboxError
 from codea1_env.sandbox import LocalSandbox
 
 pytest.importorskip("openrlhf", reason="OpenRLHF has an environment of its own: make test-adapters")
@@ -98,9 +98,6 @@ def test_a_failure_of_ours_and_a_wrong_label_leave_no_reward(monkeypatch: pytest
     (wrong,) = executed(EXAMPLE, json.dumps({"problem_id": "x"}), [contract.PROGRAMS["right"]])
     assert wrong["reward"] is None
 
-    def fail(*_: Any, **__: Any) -> Any:
-        raise SandboxError("the machine is on fire")
-
-    monkeypatch.setattr(LocalSandbox, "run", fail)
+    monkeypatch.setattr(LocalSandbox, "run", on_fire)
     (failed,) = executed(EXAMPLE, contract.LINE, [contract.fenced("def halve(x): return 5\n")])
     assert failed["reward"] is None

@@ -7,11 +7,11 @@ from typing import Any
 
 import double_question
 import pytest
-from double_question import RIGHT, SQUARE
+from double_question import RIGHT, SQUARE, on_fire
 
 from codea1_env.adapters.trl_rewards import CoderRewardFunction, TesterRewardFunction
 from codea1_env.arena.arena import Arena
-from codea1_env.errors import ConfigurationError, PlayerError, SandboxError
+from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.players import GoldenTester, Response
 from codea1_env.problems import Problem, TestCase
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -67,10 +67,7 @@ def test_copies_of_a_program_are_no_majority() -> None:
 
 
 def test_a_failing_sandbox_is_no_reward(arena: Arena, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> Any:
-        raise SandboxError("the machine is on fire")
-
-    monkeypatch.setattr(arena._sandbox, "run", fail)
+    monkeypatch.setattr(arena._sandbox, "run", on_fire)
     assert CoderRewardFunction(arena, [DOUBLE], GoldenTester())([""], [RIGHT], problem_id=["double"]) == [None]
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import double_question
 import pytest
-from double_question import RIGHT, SQUARE
+from double_question import RIGHT, SQUARE, on_fire
 
 from codea1_env.adapters.trl_environments import FEEDBACK_CHARACTERS, CoderSeat, TesterSeat
 from codea1_env.arena.arena import Arena
-from codea1_env.errors import ConfigurationError, PlayerUnavailable, SandboxError, SandboxUnsafe
+from codea1_env.errors import ConfigurationError, PlayerUnavailable, SandboxUnsafe
 from codea1_env.players import GoldenTester
 from codea1_env.problems import TestCase
 from codea1_env.sandbox import LocalSandbox
@@ -30,6 +30,13 @@ DOUBLE = dataclasses.replace(
 def arena() -> Iterator[Arena]:
     with Arena(LocalSandbox()) as made:
         yield made
+
+
+def coder(arena: Arena, tester: GoldenTester | None = None) -> CoderSeat:
+    """Before its first program."""
+    seat = CoderSeat(arena, [DOUBLE], tester or GoldenTester())
+    seat.reset(problem_id="double")
+    return seat
 
 
 def test_a_coder_reads_what_failed_repairs_it_and_is_paid_for_the_last_program(arena: Arena) -> None:
@@ -66,8 +73,7 @@ def test_a_tester_reads_what_its_tests_came_to_but_no_value_of_the_references(ar
 
 
 def test_a_new_rollout_begins_with_nothing_of_the_last_one(arena: Arena) -> None:
-    seat = CoderSeat(arena, [DOUBLE], GoldenTester())
-    seat.reset(problem_id="double")
+    seat = coder(arena)
     seat.submit_program(RIGHT)
     seat.reset(problem_id="double")
     assert seat.get_reward() == 0.0
@@ -75,9 +81,7 @@ def test_a_new_rollout_begins_with_nothing_of_the_last_one(arena: Arena) -> None
 
 
 def test_the_seats_of_a_trainer_share_the_mistake_book(arena: Arena) -> None:
-    first, second = (CoderSeat(arena, [DOUBLE], GoldenTester()) for _ in range(2))
-    first.reset(problem_id="double")
-    second.reset(problem_id="double")
+    first, second = coder(arena), coder(arena)
     first.submit_program(SQUARE)
     assert "3 of 3" in second.submit_program(RIGHT)
 
@@ -86,16 +90,14 @@ def test_the_seats_of_a_trainer_share_the_mistake_book(arena: Arena) -> None:
     "text", ["", "\0", "def double(", "```", "\ud800", "x" * 300_000, "def other(x):\n    return x"]
 )
 def test_whatever_a_model_hands_in_is_paid_nothing_and_told_why(text: str, arena: Arena) -> None:
-    seat = CoderSeat(arena, [DOUBLE], GoldenTester())
-    seat.reset(problem_id="double")
+    seat = coder(arena)
     assert "does not load, or does not define the function" in seat.submit_program(text)
     assert seat.get_reward() == 0.0
 
 
 @pytest.mark.parametrize("argument", [None, 5, ["def"], {"a": 1}])
 def test_an_argument_that_is_no_text_costs_no_attempt(argument: Any, arena: Arena) -> None:
-    seat = CoderSeat(arena, [DOUBLE], GoldenTester())
-    seat.reset(problem_id="double")
+    seat = coder(arena)
     assert f"must be a string, got {type(argument).__name__}" in seat.submit_program(argument)
     assert "2 of 2" in seat.submit_program(RIGHT)
 
@@ -113,12 +115,8 @@ def test_what_is_told_is_cut_at_the_end_of_a_line(arena: Arena) -> None:
 def test_a_failing_sandbox_is_no_reward_and_no_fault_of_the_models(
     arena: Arena, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: Any) -> Any:
-        raise SandboxError("the machine is on fire")
-
-    monkeypatch.setattr(arena._sandbox, "run", fail)
-    seat = CoderSeat(arena, [DOUBLE], GoldenTester())
-    seat.reset(problem_id="double")
+    monkeypatch.setattr(arena._sandbox, "run", on_fire)
+    seat = coder(arena)
     assert "could not be judged" in seat.submit_program(RIGHT)
     assert seat.get_reward() is None
 
@@ -131,14 +129,12 @@ def test_a_missing_guarantee_or_opponent_reaches_the_trainer(arena: Arena, monke
         def respond(self, *_: Any, **__: Any) -> Any:
             raise PlayerUnavailable("no server")
 
-    seat = CoderSeat(arena, [DOUBLE], Gone())
-    seat.reset(problem_id="double")
+    seat = coder(arena, Gone())
     for asked in (lambda: seat.submit_program(RIGHT), seat.get_reward):
         with pytest.raises(PlayerUnavailable):
             asked()
     monkeypatch.setattr(arena._sandbox, "run", unsafe)
-    seat = CoderSeat(arena, [DOUBLE], GoldenTester())
-    seat.reset(problem_id="double")
+    seat = coder(arena)
     for asked in (lambda: seat.submit_program(RIGHT), seat.get_reward):
         with pytest.raises(SandboxUnsafe):
             asked()

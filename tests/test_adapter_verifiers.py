@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from double_question import on_fire
 from fake_openai import FakeServer, Json, Reply, completion, serving
 
 from codea1_env import bundled_problems
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
-from codea1_env.errors import ConfigurationError, SandboxError
+from codea1_env.errors import ConfigurationError
 from codea1_env.problems import Problem, TestCase, write_problems
 from codea1_env.sandbox import LocalSandbox
 
@@ -175,10 +176,7 @@ def test_a_tester_that_fails_costs_the_coder_nothing_and_pays_it_nothing() -> No
 
 
 def test_a_failing_sandbox_is_an_error_of_the_episode(server: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise SandboxError("the machine is on fire")
-
-    monkeypatch.setattr(LocalSandbox, "run", fail)
+    monkeypatch.setattr(LocalSandbox, "run", on_fire)
     (episode,) = played(server.url)
     assert not episode.ok
     assert "must be judged to be paid" in episode.errors[0].message

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import seat_contract as contract
 import yaml
+from double_question import on_fire
 from fake_openai import Reply, completion, serving
 from serve_process import serve
 
@@ -124,11 +125,8 @@ def test_a_coder_is_attacked_by_a_tester_at_an_address(tokenizer: Any) -> None:
 
 
 def test_a_failure_of_ours_ends_the_batch_and_is_no_score(tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any, **__: Any) -> Any:
-        raise SandboxError("the machine is on fire")
-
     rewards = worker(tokenizer, *of_page("`custom_reward_function`"))
-    monkeypatch.setattr(LocalSandbox, "run", fail)
+    monkeypatch.setattr(LocalSandbox, "run", on_fire)
     with pytest.raises(SandboxError):
         paid(rewards, tokenizer, [(contract.fenced("def halve(x): return 5\n"), contract.LINE, {})])
 

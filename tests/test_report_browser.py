@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -129,13 +128,10 @@ def test_nothing_that_a_run_says_runs_or_asks_for_anything(browser: Any, compare
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_serious_in_a_report(theme: str, browser: Any, compared: Path, axe: str) -> None:
+def test_axe_finds_nothing_serious_in_a_report(theme: str, browser: Any, compared: Path, axe: Any) -> None:
     context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme=theme, bypass_csp=True)
     page = context.new_page()
     page.goto(compared.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-    page.evaluate(axe)
-    found = page.evaluate("axe.run()")
-    serious = [each for each in found["violations"] if each["impact"] in ("serious", "critical")]
-    assert not serious, json.dumps([(each["id"], [node["html"] for node in each["nodes"][:3]]) for each in serious])
+    axe(page)
     context.close()

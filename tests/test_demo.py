@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import demo
 from training_runs import recipes_here, run_here, same_weights
 
 from codea1_env.configuration.presets import load_preset
@@ -19,9 +20,6 @@ from codea1_env.training.models.warm_start import base_model
 from codea1_env.viewer import read_games
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))  # where the demo is
-
-import demo  # noqa: E402  # after the path
 
 TINY = """
 extends: demo

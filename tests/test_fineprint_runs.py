@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,8 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import fineprint
+import fineprint_table
 import yaml
 from training_runs import TINY, records, run_here, without_seconds
 
@@ -19,12 +20,6 @@ from codea1_env.configuration.model_sections import WarmStartPreset
 from codea1_env.configuration.presets import load_preset
 from codea1_env.evaluation.metrics import Interval
 from codea1_env.training.models.warm_start import base_model
-
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
-
-import fineprint  # noqa: E402
-import fineprint_table  # noqa: E402
 
 FEW = {
     "extends": "0.5b-fineprint",

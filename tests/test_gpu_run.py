@@ -18,6 +18,7 @@ import pytest
 
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
+import gpu_state
 import torch
 import yaml
 from safetensors.torch import load_file
@@ -27,10 +28,6 @@ from codea1_env.errors import FormatError
 from codea1_env.problems.families.miniature import miniature_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.training.run.checkpoints import mark_complete, rounds_of
-
-sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
-
-import gpu_state
 
 SCRIPT = ROOT / "experiments" / "gpu_run.sh"
 

@@ -15,17 +15,15 @@ from unittest.mock import DEFAULT, Mock
 import pytest
 
 pytest.importorskip("scipy", reason="the extra `solve` is not installed")
+import study_cells
+from test_study import fake_arms, recipe, run
+
+from codea1_env.configuration.arguments import parse_arguments
+from codea1_env.errors import SandboxError
+from codea1_env.sandbox import LocalSandbox
+from codea1_env.training.run.run_dir import Run
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
-
-import study_cells  # noqa: E402  # after the path
-from test_study import fake_arms, recipe, run  # noqa: E402
-
-from codea1_env.configuration.arguments import parse_arguments  # noqa: E402
-from codea1_env.errors import SandboxError  # noqa: E402
-from codea1_env.sandbox import LocalSandbox  # noqa: E402
-from codea1_env.training.run.run_dir import Run  # noqa: E402
 
 __all__ = ["recipe"]
 

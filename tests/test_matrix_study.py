@@ -18,11 +18,7 @@ EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 @pytest.fixture(scope="module")
 def parts() -> tuple:
     """The study's modules and a small source of questions, without a sandbox."""
-    sys.path.insert(0, str(EXPERIMENTS))
-    try:
-        pools, learning = (importlib.import_module(f"matrix_{name}") for name in ("pools", "learning"))
-    finally:
-        sys.path.remove(str(EXPERIMENTS))
+    pools, learning = (importlib.import_module(f"matrix_{name}") for name in ("pools", "learning"))
     chosen = [pool for pool in bundled_pools() if pools.takes_part(pool)][:12]
     written = tuple(np.zeros((len(pool.programs), len(pool.tests)), bool) for pool in chosen)
     counted = pools.source_of(chosen, lambda kept: written)

@@ -86,7 +86,6 @@ def test_it_is_an_arm_of_the_study_and_needs_nothing_private(folder: Path, monke
     assert imports == ["import torch", "from codea1_env.training import advantages"]
     assert "._" not in text
     pytest.importorskip("scipy", reason="the extra `solve` is not installed")
-    sys.path.insert(0, str(ROOT / "experiments"))
     from study_arms import chosen_arms
     from study_cells import Cell
 

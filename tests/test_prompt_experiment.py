@@ -10,14 +10,11 @@ import pytest
 
 pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
+import prompt_designs
 import tiny_chat_model
 
 from codea1_env.problems import Problem, TestCase
 from codea1_env.problems.jsonl import write_problems
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
-
-import prompt_designs  # after the path
 
 RIGHT, WRONG = "def f(x):\n    return abs(x)\n", "def f(x):\n    return x\n"
 PROBLEMS = [Problem(f"p{k}", f"Question {k}.", "f", RIGHT, (TestCase("f(-1)", "1"),)) for k in range(3)]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import real_compare
+import real_curves
+import real_models
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
-
-import real_compare  # noqa: E402
-import real_curves  # noqa: E402
-import real_models  # noqa: E402
 
 
 def measured(out: Path, player: str, samples: int, passed: dict[str, int]) -> Path:

@@ -7,12 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import real_questions
 
 from codea1_env.problems import Problem, TestCase, bundled_problems, read_problems, write_problems
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "experiments"))
-
-import real_questions  # after the path
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("scipy", reason="the extra `solve` is not installed")
+import show_results
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))  # where the script is
-
-import show_results  # noqa: E402
-
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 INTERVAL = re.compile(r"[+-]?\d+\.\d+ \[([+-]?\d+\.\d+), ([+-]?\d+\.\d+)\]")
 

@@ -6,14 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import released_semantics
 
 from codea1_env import LocalSandbox, Problem
 from codea1_env.rewards.duel import Status
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
-sys.path.insert(0, str(EXPERIMENTS))  # where its modules are
-
-import released_semantics  # noqa: E402  # after the path
 
 RIGHT = "def double(x):\n    return 2 * x\n"
 WRONG = "def double(x):\n    return x\n"

@@ -2,19 +2,16 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import reward_hacking_model
 
 from codea1_env import LocalSandbox, Problem
 from codea1_env.problems import TestCase
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))  # where its modules are
-
-import reward_hacking_model  # noqa: E402  # after the path
 
 PROBLEM = Problem("p", "Twice x.", "f", reference_solution="def f(x):\n    return 2 * x",
                   golden_tests=(TestCase("f(1)", "2"), TestCase("f(2)", "4")))  # fmt: skip

@@ -38,11 +38,7 @@ def slips(reference: str, program: str) -> tuple[int, ...] | None:
 
 @pytest.fixture(scope="module")
 def parts() -> tuple[ModuleType, ModuleType]:
-    sys.path.insert(0, str(ROOT / "experiments"))
-    try:
-        return importlib.import_module("shift_game"), importlib.import_module("shift_report")
-    finally:
-        sys.path.remove(str(ROOT / "experiments"))
+    return importlib.import_module("shift_game"), importlib.import_module("shift_report")
 
 
 def test_a_mutant_slips_at_one_place_and_shows_at_that_threshold_alone() -> None:

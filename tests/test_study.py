@@ -13,18 +13,16 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the extra `train` is not installed")
 pytest.importorskip("scipy", reason="the extra `solve` is not installed")
+import study
+import study_numbers
+import study_report
+from study_arms import ARMS, Arm, chosen_arms
+from study_cells import Cell, Ended, Running, plan, run_cells, twins_of
+
+from codea1_env.configuration.batches import seat_rows
+from codea1_env.errors import ConfigurationError
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))  # where the study's modules are
-
-import study  # noqa: E402  # after the path
-import study_numbers  # noqa: E402
-import study_report  # noqa: E402
-from study_arms import ARMS, Arm, chosen_arms  # noqa: E402
-from study_cells import Cell, Ended, Running, plan, run_cells, twins_of  # noqa: E402
-
-from codea1_env.configuration.batches import seat_rows  # noqa: E402
-from codea1_env.errors import ConfigurationError  # noqa: E402
 
 # A recipe's command line and files, in a tenth of a second: its score is what the arm's `rounds` and the seed make it.
 FAKE = """

@@ -26,9 +26,6 @@ from codea1_env.problems import Problem, TestCase, read_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.sandbox import LocalSandbox
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))
-
 RIGHT = "def f(x):\n    if x < 0:\n        return -x\n    return x"
 SAME, NEGATED = "def f(x):\n    return x", "def f(x):\n    return -x"
 HANGS = "def f(x):\n    while x < 0:\n        pass\n    return x"

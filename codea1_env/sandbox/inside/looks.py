@@ -85,12 +85,6 @@ if sys.version_info >= (3, 12):
 """Bits of an operation's argument that come before its name."""
 _IN_FUNCTION, _SUSPENDED = 1, 0x2A0
 """Of the flags of code: that it is no body of a module or a class; that it may be let go of before its end."""
-_SHOWING = frozenset(
-    "str repr ascii format format_map format_field convert_field vformat substitute safe_substitute "
-    "__str__ __repr__ __format__".split()
-)
-"""What makes a text of an object."""
-_FORMATS = frozenset(number for name, number in opcode.opmap.items() if name.startswith("FORMAT_"))
 _CONTEXTS = frozenset(("getcontext", "localcontext"))
 _SETTERS = frozenset(
     "update_wrapper wraps total_ordering dataclass runtime_checkable global_enum final abstractmethod no_type_check "
@@ -105,10 +99,11 @@ _ASKED_LATE = frozenset("__del__ __subclasshook__ __subclasscheck__ __index__".s
 """Methods that run when the collector pleases, whose answers abc remembers, or of which numpy forgets the end of the
 stack."""
 _GIVERS = frozenset(
-    "type __class__ get_origin parse_array parse_object pathmod flags traps args default default_factory".split()
+    "type __class__ get_origin get_args parse_array parse_object pathmod flags traps args default "
+    "default_factory".split()
 )
-"""What gives a part of a library that the program need not name: its class, the signals of a context, an exception's
-arguments, what stands for no default."""
+"""What gives a part of a library that the program need not name: its class, the parts of an alias, the signals of a
+context, an exception's arguments, what stands for no default."""
 _COLLECTION_ABCS = frozenset("send throw close".split())
 """Methods without underscores that the library's abstract classes ask for."""
 _INTERNING = frozenset(
@@ -119,7 +114,6 @@ _IMMORTAL = {11: frozenset[str](), 12: _INTERNING}.get(sys.version_info[1], froz
 """Of these, what keeps them for good."""
 _hidden: "frozenset[str]" = frozenset()
 _known: "frozenset[str]" = frozenset()
-_of_typing: "frozenset[str]" = frozenset()
 _loaded: "frozenset[str]" = frozenset()
 _anywhere: "frozenset[str]" = frozenset()
 """Names of attributes that something in this process has. Nothing comes of any other name but an exception."""
@@ -127,7 +121,7 @@ _anywhere: "frozenset[str]" = frozenset()
 
 def learn(all_kinds: "set[type]") -> None:
     """In the zygote, which has `all_kinds` of objects: what names its modules and types have, and which are hidden."""
-    global _hidden, _known, _of_typing, _loaded, _anywhere
+    global _hidden, _known, _loaded, _anywhere
     modules = [sys.modules[module] for module in MODULES.intersection(sys.modules)]
     names = {name for module in modules for name in vars(module)}
     builtins_names = {name for module in modules for name, value in vars(module).items() if value is builtins}
@@ -137,7 +131,6 @@ def learn(all_kinds: "set[type]") -> None:
         {name for kind in kinds for name in dir(kind)} | names | {*vars(builtins), "hexdigest"} | MODULES
     )  # of a hash
     _known = frozenset(name for name in held if not name.startswith("_")) | _OWN
-    _of_typing = frozenset(vars(sys.modules["typing"]))
     _loaded = frozenset(sys.modules)
     of_kinds = {name for kind in all_kinds for name in vars(kind)}
     _anywhere = frozenset(_names_of_modules() | of_kinds | _names_in_code())
@@ -206,9 +199,6 @@ class Looks:
         """Whether it may ask if a text is the one that is kept."""
         self.deletes = not (_DELETES.isdisjoint(self._operations) and _DELETING.isdisjoint(self.names))
         """Whether it may take something out of a table, which has a place less then."""
-        self.tells_apart = self._compares or "__hash__" in self._own or self._shows()
-        self.tells_apart |= "get_args" in self.names or not self._in_functions.isdisjoint(_of_typing)
-        """Whether it may tell equal objects of `typing` from each other."""
         self.has_contexts = not _CONTEXTS.isdisjoint(self.names.union(*self._brought.values()))
         """Whether it may see or set what decimals are computed by, and the flags that each of them raises."""
         self.stores_in_aliases = not self._stored.isdisjoint(_OF_ALIASES)
@@ -307,13 +297,7 @@ class Looks:
             inner.names <= self.names | _BUILTINS
             and inner._operations.isdisjoint(_ATTRIBUTES)
             and not inner.alone_because()
-            and not (inner.makes_sets > self.makes_sets or inner.tells_apart or inner.stores)
-        )
-
-    def _shows(self) -> bool:
-        """Whether it may make texts of objects."""
-        return not (_FORMATS.isdisjoint(self._operations) and self.names.isdisjoint(_SHOWING)) or any(
-            "%" in text or text == "file" for text in self._texts
+            and not (inner.makes_sets > self.makes_sets or inner._compares or inner.stores)
         )
 
 

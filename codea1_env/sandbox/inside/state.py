@@ -203,10 +203,9 @@ class State:
         """What is kept elsewhere."""
         numpy: Any = sys.modules.get("numpy")
         yield lambda: len(sys.modules)
-        if self._code.tells_apart:
-            # The attributes of an alias that is remembered there may change, too.
-            told = slice(2) if self._code.stores_in_aliases else slice(1, 2)
-            yield lambda: tuple([_cache_info(cache)[told] for cache in _typing_caches])
+        # The attributes of an alias that is remembered there may change, too.
+        told = slice(2) if self._code.stores_in_aliases else slice(1, 2)
+        yield lambda: tuple([_cache_info(cache)[told] for cache in _typing_caches])
         if self._code.stores:
             for space in self._spaces:
                 yield lambda space=space: tuple([space.get(name, self) for name in self._code.names])  # type: ignore[misc]

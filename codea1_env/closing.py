@@ -1,14 +1,18 @@
 """What is closed at the end of a `with`: sandboxes, arenas and recorders have it from here. And Ctrl-C, put off while
-something must not be left half done; other signals and threads are not its concern."""
+something must not be left half done; other signals and threads are not its concern. And a child that ends with us."""
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
+
+_LIBC = ctypes.CDLL(None)
 
 
 class Closing:
@@ -42,3 +46,11 @@ def interrupts_later() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
         if seen:
             signal.raise_signal(signal.SIGINT)
+
+
+def end_with(parent: int) -> None:
+    """The `preexec_fn` of a trainer that the main thread of process `parent` starts: if that is killed, so is the
+    trainer, or the next command would find its run in use."""
+    _LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    if os.getppid() != parent:  # killed before that
+        os._exit(1)

@@ -15,11 +15,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from codea1_env.checks import require
 from codea1_env.cli import main as codea1
+from codea1_env.closing import end_with
 from codea1_env.extras import for_script
 from codea1_env.terminal import Parser
 from codea1_env.yaml_files import read_yaml
@@ -106,6 +108,7 @@ def train(output: Path, options: argparse.Namespace) -> None:
                 stdout=log,
                 stderr=None if arm == "code_a1" else log,
                 env=os.environ | {"OMP_NUM_THREADS": "1"},
+                preexec_fn=partial(end_with, os.getpid()),
             )
     try:
         failed = [arm for arm, process in running.items() if process.wait()]

@@ -8,7 +8,6 @@ does.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
 import json
 import os
@@ -29,6 +28,7 @@ from study_arms import Arm
 from study_numbers import measures_of
 
 from codea1_env.arena.failures import require_running
+from codea1_env.closing import end_with
 from codea1_env.configuration.algorithm import digests, located
 from codea1_env.configuration.presets import Preset, load_preset, preset_from_dict
 from codea1_env.errors import ConfigurationError, SandboxError
@@ -40,7 +40,6 @@ ROOT = Path(__file__).parent.parent
 DONE, LOG = "cell.json", "log.txt"
 _ROOM_BYTES = 1 << 20
 """What there must be room for to begin a cell: a checkpoint of the smallest preset has as much."""
-_LIBC = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ class Running:
                 stderr=log,
                 env=environment,
                 start_new_session=True,
-                preexec_fn=partial(_end_with, os.getpid()),
+                preexec_fn=partial(end_with, os.getpid()),
             )
 
     def rounds_done(self) -> int:
@@ -219,13 +218,6 @@ class Running:
         """What the log ends with."""
         lines = (self._directory / LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return lines[-1][-300:] if lines else "no output"
-
-
-def _end_with(study: int) -> None:
-    """In a cell's process: a study that is killed leaves none, or the next one would find its run in use."""
-    _LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-    if os.getppid() != study:  # killed before that
-        os._exit(1)
 
 
 def _seen(path: Path) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 pytest.importorskip("trl", reason="the extra `train` is not installed")
 
 import yaml
+from fake_openai import wait_for
 from training_runs import recipes_here
 
 from codea1_env.bench import track as tracks
@@ -137,6 +140,29 @@ def test_a_program_that_is_no_recipe_is_named(out: Path, capsys: pytest.CaptureF
     assert main(["bench", "run", str(out / "idle.py"), "--budget", "tiny", "-o", str(out / "idle.json")]) == 1
     said = capsys.readouterr().err
     assert f"idle.py must be a recipe (docs/your-algorithm.md) and leave a run, got none in {out / 'idle'}" in said
+
+
+def test_a_recipe_ends_with_a_command_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "sleeps.py").write_text("import os, time; print(os.getpid(), flush=True); time.sleep(600)")
+    code = (
+        "from pathlib import Path; from codea1_env.bench.entry import run_recipe; "
+        "run_recipe(Path('sleeps.py'), Path('run'), config=Path('none'), seed=0, model=None)"
+    )
+    log = tmp_path / "run.log"
+    with subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) as command:
+        assert wait_for(lambda: log.is_file() and log.read_text().endswith("\n"), 60)
+        recipe = int(log.read_text())
+        assert is_running(recipe)
+        command.kill()
+    assert wait_for(lambda: not is_running(recipe), 60)
+
+
+def is_running(process: int) -> bool:
+    """Whether it is there and no zombie, which has no command line."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes() != b""
+    except OSError:
+        return False
 
 
 def test_the_same_command_goes_on_and_another_entry_is_refused(out: Path, capsys: pytest.CaptureFixture[str]) -> None:

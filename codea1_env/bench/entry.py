@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import codea1_env
 from codea1_env.bench.track import Track
 from codea1_env.checks import require
 from codea1_env.class_paths import is_class_path
+from codea1_env.closing import end_with
 from codea1_env.configuration.algorithm import digests, located
 from codea1_env.configuration.presets import Preset, preset_from_dict
 from codea1_env.errors import Codea1Error, ConfigurationError
@@ -186,7 +188,9 @@ def run_recipe(
     environment = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"} | os.environ | {"PYTHONPATH": path}
     log, before = run.with_suffix(".log"), cpu_s(resource.RUSAGE_CHILDREN)
     with log.open("a", encoding="utf-8") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file, env=environment)
+        process = subprocess.Popen(
+            command, stdout=file, stderr=file, env=environment, preexec_fn=partial(end_with, os.getpid())
+        )
         try:
             status = process.wait()
         except KeyboardInterrupt:  # which the recipe has got, too: it saves what it has

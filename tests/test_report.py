@@ -334,6 +334,13 @@ def test_arguments_that_cannot_be_are_refused(tmp_path: Path, arguments: list[st
     assert must in capsys.readouterr().err
 
 
+def test_a_run_that_is_given_twice_is_refused(tmp_path: Path, capsys: Any) -> None:
+    run = write_run(tmp_path / "run")
+    assert main(["report", str(run), f"{run}/../run"]) == 2
+    assert f"RUN_DIR must be different directories, got {run} and {run}/../run" in capsys.readouterr().err
+    assert not (run / "report.html").exists()
+
+
 @pytest.mark.parametrize("command", ["report", "view"])
 def test_no_page_takes_the_place_of_a_file_of_the_run(command: str, tmp_path: Path, capsys: Any) -> None:
     run = write_run(tmp_path / "run")

@@ -66,6 +66,9 @@ def _report(options: argparse.Namespace) -> int:
         raise ConfigurationError(
             "--watch writes nothing: it must come without --output, --no-png, --no-duels and --json"
         )
+    places = [str(place.resolve()) if isinstance(place, Path) else place for place in options.runs]
+    if twice := [name for name, place in zip(_given(options.runs), places, strict=True) if places.count(place) > 1]:
+        raise ConfigurationError(f"RUN_DIR must be different directories, got {' and '.join(twice)}")
     with brought("RUN_DIR", options.runs) as directories:
         runs = read_runs(directories, _given(options.runs))
         return _watch(options.runs, options.port) if options.watch else _make(runs, options)

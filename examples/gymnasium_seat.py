@@ -1,9 +1,8 @@
-"""Gymnasium: one seat against a scripted player, text in and text out. `python examples/gymnasium_seat.py [EPISODES]`
+"""Gymnasium: one seat against a scripted player, text in and text out. `python examples/gymnasium_seat.py`
 
 The coder's seat, two rounds: after the first the observation's `feedback` says which tests failed, and why.
 """
 
-import sys
 from typing import Any
 
 import gymnasium
@@ -25,4 +24,4 @@ def main(episodes: int = 3) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

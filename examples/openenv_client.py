@@ -8,7 +8,10 @@ The client needs nothing but `pip install openenv`; a model of yours answers in 
 
 import sys
 
-from openenv import GenericEnvClient
+try:
+    from openenv import GenericEnvClient
+except ImportError as error:
+    raise SystemExit(f"openenv_client.py needs openenv: pip install openenv (got: {error})") from None
 
 PROGRAM = "def squeeze_spaces(text):\n    return ' '.join(part for part in text.split(' ') if part)"
 SUITE = "assert squeeze_spaces('a  b') == 'a b'\nassert squeeze_spaces(' a') == 'a'"
@@ -24,4 +27,6 @@ def main(url: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if len(sys.argv) != 2:
+        raise SystemExit("usage: python examples/openenv_client.py URL")
+    main(sys.argv[1])

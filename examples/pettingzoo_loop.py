@@ -1,9 +1,7 @@
-"""PettingZoo: both seats take turns over the bundled problems. `python examples/pettingzoo_loop.py [EPISODES [SEED]]`
+"""PettingZoo: both seats take turns over the bundled problems. `python examples/pettingzoo_loop.py`
 
 The players are scripted: a plausible wrong program, golden tests perturbed. Put your own model in either seat.
 """
-
-import sys
 
 import codea1_env
 from codea1_env.players import CoderRequest, MutantCoder, RandomTester, TesterRequest
@@ -25,4 +23,4 @@ def main(episodes: int = 8, seed: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

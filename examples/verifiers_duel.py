@@ -27,4 +27,6 @@ async def main(url: str, model: str) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit("usage: python examples/verifiers_duel.py URL MODEL")
     asyncio.run(main(*sys.argv[1:]))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from fake_openai import Reply, completion, serving
@@ -75,17 +76,17 @@ def test_the_audited_rewards_are_both_fooled(
 def test_the_pettingzoo_loop_prints_one_line_for_each_episode_and_repeats_itself(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = shown("pettingzoo_loop.py", capsys, monkeypatch, "3", "1")
-    assert len(text.splitlines()) == 3
-    assert text == shown("pettingzoo_loop.py", capsys, monkeypatch, "3", "1")
+    text = shown("pettingzoo_loop.py", capsys, monkeypatch)
+    assert len(text.splitlines()) == 8
+    assert text == shown("pettingzoo_loop.py", capsys, monkeypatch)
 
 
 def test_the_gymnasium_seat_plays_two_rounds_of_each_question(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = shown("gymnasium_seat.py", capsys, monkeypatch, "2")
-    assert [line.split(", ")[0].split(": ")[1] for line in text.splitlines()] == ["to repair", "done"] * 2
-    assert text == shown("gymnasium_seat.py", capsys, monkeypatch, "2")
+    text = shown("gymnasium_seat.py", capsys, monkeypatch)
+    assert [line.split(", ")[0].split(": ")[1] for line in text.splitlines()] == ["to repair", "done"] * 3
+    assert text == shown("gymnasium_seat.py", capsys, monkeypatch)
 
 
 def test_trls_trainer_takes_the_reward_in_the_example(
@@ -122,6 +123,20 @@ def test_a_server_writes_a_program(capsys: pytest.CaptureFixture[str], monkeypat
 @pytest.mark.parametrize("name", ["play_checkpoint.py", "server_plays.py", "trl_environment.py"])
 def test_an_example_without_what_it_needs_says_how_to_call_it(name: str, capsys: Any, monkeypatch: Any) -> None:
     with pytest.raises(SystemExit, match=f"usage: python examples/{name} "):
+        shown(name, capsys, monkeypatch)
+
+
+@pytest.mark.parametrize(("name", "package"), [("openenv_client.py", "openenv"), ("verifiers_duel.py", "verifiers")])
+def test_an_example_of_a_framework_says_what_to_install_or_how_to_call_it(
+    name: str, package: str, capsys: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)  # not installed, whatever is here
+    with pytest.raises(SystemExit, match=rf"{name}.* needs .*{package}.*: pip install"):
+        shown(name, capsys, monkeypatch)
+    monkeypatch.setitem(sys.modules, package, MagicMock())
+    monkeypatch.setitem(sys.modules, "verifiers.v1", MagicMock())
+    monkeypatch.setitem(sys.modules, "codea1_env.adapters.verifiers", MagicMock())
+    with pytest.raises(SystemExit, match=f"usage: python examples/{name} URL"):
         shown(name, capsys, monkeypatch)
 
 

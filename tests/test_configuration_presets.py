@@ -90,7 +90,9 @@ ALL = "selection: all must come with"
     [
         ("round: {suites: 1}", r"round: suites must be a whole number in \[2, 64\], got 1"),
         ("grpo: {tester: {learning_rate: .nan}}", r"grpo: tester: learning_rate must be a number .* nan"),
-        ("grpo: {learning_rat: 1.0}", r"grpo: a key must be .*, got 'learning_rat'; did you mean learning_rate or "),
+        ("grpo: {kl_coef: 0.1}", "grpo: kl_coef must be given as beta, got it here"),
+        ("grpo: {clip_fraction: 0.1}", "got 'clip_fraction'; TRL's documentation lists them"),
+        ("grpo: {learning_rat: 1.0}", r"grpo: a key must be .*, got 'learning_rat'; did you mean learning_rate"),
         ("{grpo: {num_generations: 8}, round: {suites: 4}}", "tester must be round.suites where .*, got 8 and 4"),
         ("grpo: {num_generations: 1}", "round: programs must be"),
         ("prompts: begun", "prompts must be left out for a model built from nothing"),

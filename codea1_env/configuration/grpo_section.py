@@ -67,6 +67,10 @@ OPTIONAL = ("epsilon_high", "delta", "vllm_importance_sampling_clip_min", "vllm_
 """Those that may be null: no other limit above, no dual clip, no limit of the ratio."""
 ELSEWHERE: Mapping[str, str] = {
     "num_generations": "round.programs (N, the coder's groups) and round.suites (M, the tester's)",
+    "lr": "learning_rate",  # other trainers' names
+    "kl_coef": "beta",
+    "clip_range": "epsilon and epsilon_high",
+    "clip_ratio": "epsilon and epsilon_high",
     "scale_rewards": "algorithm.scale",
     "loss_type": "algorithm.loss_type",
     "max_steps": "rounds and round.updates",
@@ -166,7 +170,7 @@ def _check(given: Mapping[str, Any], where: str) -> None:
     unknown = given.keys() - CHECKED.keys() - DEFAULTS.keys()
     if unknown and not unknown <= (known := _names_of_trl()):
         name = sorted(unknown - known)[0]
-        near = difflib.get_close_matches(name, sorted(known), 3, 0.5)  # all of them are 3,500 characters
+        near = difflib.get_close_matches(name, sorted(known), 3, 0.7)  # all of them are 3,500 characters
         meant = f"did you mean {' or '.join(near)}?" if near else "TRL's documentation lists them"
         raise ConfigurationError(
             f"{where}: a key must be coder, tester or an argument of TRL's GRPOConfig, got {name!r}; {meant}"

@@ -56,7 +56,7 @@ PAID = {CODER: 1 / 2, TESTER: (2 / 8 + 1 / 8) / 2}
         ({"problems": [WITHOUT], "rewards": RewardConfig(tester_reward="cure")}, "must have golden_tests .*'double'"),
         ({"problems": [WITHOUT], "rewards": RewardConfig(oracle="golden")}, "must have golden_tests .*'double'"),
         ({"book": "book.jsonl"}, "book must be None or a codea1_env.MistakeBook, got 'book.jsonl'"),
-        ({"recorder": "games.jsonl"}, "recorder must be None or a recording.Recorder, got 'games.jsonl'"),
+        ({"recorder": "games.jsonl"}, "recorder must be None or a codea1_env.records.recording.Recorder, got"),
         ({"max_text_length": 0}, "max_text_length must be at least 1, got 0"),
         ({"max_text_length": 1e6}, "max_text_length must be an int of at least 1, got 1000000.0"),
         ({"max_text_length": "long"}, "max_text_length must be an int of at least 1, got 'long'"),

@@ -51,7 +51,12 @@ def check_parts(sandbox: object, rewards: object, book: object, recorder: object
     assert isinstance(rewards, RewardConfig)
     rewards.require_parts()
     require(isinstance(book, MistakeBook | None), "book", "be None or a codea1_env.MistakeBook", book)
-    require(isinstance(recorder, Recorder | None), "recorder", "be None or a recording.Recorder", recorder)
+    require(
+        isinstance(recorder, Recorder | None),
+        "recorder",
+        "be None or a codea1_env.records.recording.Recorder",
+        recorder,
+    )
 
 
 def check_numbers(max_text_length: object, rounds: object, testers: object = 1) -> None:

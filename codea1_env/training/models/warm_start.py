@@ -14,6 +14,7 @@ import math
 import os
 import random
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -133,7 +134,8 @@ def _fit(model: Any, batches: Sequence[list[_Encoded]], preset: Preset) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=warm.rate, betas=(0.9, 0.98), weight_decay=0.01)
     pad = int(model.config.pad_token_id)
     model.train()
-    bar = tqdm(enumerate(batches), total=len(batches), desc="warm start", unit="step")
+    often_s = 0.1 if sys.stderr.isatty() else 10.0  # in a log every step would stay
+    bar = tqdm(enumerate(batches), total=len(batches), desc="warm start", unit="step", mininterval=often_s)
     for step, batch in bar:
         for group in optimizer.param_groups:
             group["lr"] = warm.rate * _rate_share(step, warm.copy_steps, warm.steps)
@@ -143,7 +145,7 @@ def _fit(model: Any, batches: Sequence[list[_Encoded]], preset: Preset) -> None:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         if step % 25 == 0:
-            bar.set_postfix(loss=f"{loss.item():.3f}")
+            bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
     _log.info("warm start: loss %.3f after %d steps", loss.item(), len(batches))
     model.eval()
 

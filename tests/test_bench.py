@@ -21,7 +21,7 @@ from training_runs import recipes_here
 from codea1_env.bench import track as tracks
 from codea1_env.bench.entry import RECIPES
 from codea1_env.bench.files import Cell, digest_of, read_bench, write_bench
-from codea1_env.bench.table import as_markdown, estimate, read_folder
+from codea1_env.bench.table import as_markdown, estimate, read_folders
 from codea1_env.bench.track import LEVELS, PUBLIC, HeldOut, Track, track_of
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError, FormatError
@@ -256,7 +256,11 @@ def test_the_table_says_one_seed_and_too_few_and_over_the_budget(tmp_path: Path)
         written(tmp_path, "two", seed, share)
     for seed, share in enumerate((0.5, 0.6, 0.7)):
         written(tmp_path, "three", seed, share, used={"tokens": 10.0, "environment_s": 10.0})
-    (section,) = read_folder(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "one-0.json").rename(tmp_path / "mine" / "one-0.json")
+    (section,) = read_folders(tmp_path, tmp_path / "mine")
+    with pytest.raises(ConfigurationError, match=f"one file a seed, got {tmp_path}/base-0.json and {tmp_path}/base-0"):
+        read_folders(tmp_path, tmp_path)
     table = as_markdown(section)
     assert "| | base | one, one seed | three, 3 seeds | two, 2 seeds |" in table
     assert "| 62.5 (too few) |" in table
@@ -273,15 +277,15 @@ def test_files_that_do_not_compare_are_refused(tmp_path: Path, monkeypatch: pyte
     other = about("two", 0)["track"] | {"digest": "e"}
     written(tmp_path, "two", 0, 0.5, track=other)
     with pytest.raises(ConfigurationError, match="files of tiny, bands must be of one track"):
-        read_folder(tmp_path)
+        read_folders(tmp_path)
     (tmp_path / "two-0.json").unlink()
     monkeypatch.setattr(version, "MOVES", (Move(2, frozenset({"bands"}), "something"),))
     monkeypatch.setattr(version, "VERSION", 2)
     written(tmp_path, "two", 0, 0.5, judge=2)
     with pytest.raises(ConfigurationError, match="must be of one judge"):
-        read_folder(tmp_path)
+        read_folders(tmp_path)
     with pytest.raises(ConfigurationError, match="got none in"):
-        read_folder(tmp_path / "nothing")
+        read_folders(tmp_path / "nothing")
 
 
 def test_a_cell_whose_interval_is_another_is_refused(tmp_path: Path) -> None:
@@ -328,7 +332,7 @@ def test_the_page_shows_what_the_committed_entries_say_and_is_short() -> None:
     page = (ROOT / "docs" / "bench.md").read_text(encoding="utf-8")
     rules = re.sub(r"<!-- (\w+): begin -->.*?<!-- \1: end -->\n\n?", "", page, flags=re.DOTALL)
     assert len(rules.splitlines()) <= 50
-    small, tiny = sorted(read_folder(ROOT / "experiments/results/bench"), key=lambda section: section.track)
+    small, tiny = sorted(read_folders(ROOT / "experiments/results/bench"), key=lambda section: section.track)
     assert {column.name for column in tiny.columns} == set(RECIPES)
     assert all(file.is_whole and file.record["start"]["processor"]["model"] for c in tiny.columns for file in c.files)
     table = as_markdown(tiny).split("\n\n")[1]

@@ -74,12 +74,15 @@ class TableSection:
         return list(dict.fromkeys(cell.key for each in self.columns for file in each.files for cell in file.cells))
 
 
-def read_folder(folder: Path) -> list[TableSection]:
-    """Every file in it, by track. Raises ConfigurationError for a folder without one, for two tracks of one name, and
+def read_folders(*folders: Path) -> list[TableSection]:
+    """Every file in them, by track. Raises ConfigurationError for a folder without one, for two tracks of one name, and
     for files of judges that do not compare."""
-    files = [read_bench(path) for path in sorted(folder.glob("*.json"))]
-    if not files:
-        raise ConfigurationError(f"FOLDER must hold files of codea1 bench, got none in {folder}")
+    files: list[BenchFile] = []
+    for folder in folders:
+        found = sorted(folder.glob("*.json"))
+        if not found:
+            raise ConfigurationError(f"FOLDER must hold files of codea1 bench, got none in {folder}")
+        files += map(read_bench, found)
     tracks: dict[str, list[BenchFile]] = {}
     for file in files:
         told = file.record["track"]
@@ -101,8 +104,8 @@ def _columns(track: str, files: Sequence[BenchFile]) -> list[Column]:
     for file in files:
         same = found.setdefault((file.record["name"], file.record["who"], _method(file)), {})
         if file.record["seed"] in same:
-            other = same[file.record["seed"]].path.name
-            raise ConfigurationError(f"an entry must have one file a seed, got {other} and {file.path.name}")
+            other = same[file.record["seed"]].path
+            raise ConfigurationError(f"an entry must have one file a seed, got {other} and {file.path}")
         same[file.record["seed"]] = file
     columns = [
         Column(name, tuple(of_seed[seed] for seed in sorted(of_seed))) for (name, _, _), of_seed in found.items()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from codea1_env.bench.entry import DEFAULT, RECIPES, entry_of
 from codea1_env.bench.files import read_bench
-from codea1_env.bench.table import as_markdown, draw, read_folder
+from codea1_env.bench.table import as_markdown, draw, read_folders
 from codea1_env.bench.track import BUDGETS, SETS, track_of
 from codea1_env.checks import require, require_whole
 from codea1_env.cli.common import add_actions, add_command, claim, require_place, say
@@ -34,7 +34,7 @@ examples:
 TABLE_EXAMPLES = """\
 examples:
   codea1 bench table experiments/results/bench
-  codea1 bench table runs/bench --picture bench.png
+  codea1 bench table experiments/results/bench runs/bench --picture bench.png
 """
 
 
@@ -68,10 +68,11 @@ def add_bench(parser: Parser) -> None:
     check.add_argument("--questions", metavar="SEED", type=int, help="measure on the held-out questions of this seed, "
                        "and print the cells (default: those of the file)")  # fmt: skip
     _add_model(check)
-    about = "Compare all entries of a folder in Markdown tables, one for each track."
+    about = "Compare all entries of folders in Markdown tables, one for each track."
     table = add_command(actions, "table", summary="compare entries", description=about, examples=TABLE_EXAMPLES)
     table.set_defaults(run=_table)
-    table.add_argument("folder", metavar="FOLDER", type=Path, help="a folder with files of `codea1 bench run`")
+    table.add_argument("folders", metavar="FOLDER", nargs="+", type=Path, help="a folder with files of `codea1 bench "
+                       "run`")  # fmt: skip
     table.add_argument("--picture", metavar="FILE", type=Path, help="plot both seats as .png or .svg; a second track "
                        "goes into FILE-2 (default: none)")  # fmt: skip
 
@@ -116,11 +117,12 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _table(options: argparse.Namespace) -> int:
-    require(options.folder.is_dir(), "FOLDER", "be a folder", options.folder)
+    for folder in options.folders:
+        require(folder.is_dir(), "FOLDER", "be a folder", folder)
     if options.picture is not None:
         require_place("--picture", options.picture)
         require(options.picture.suffix in (".png", ".svg"), "--picture", "end in .png or .svg", options.picture)
-    sections = read_folder(options.folder)
+    sections = read_folders(*options.folders)
     for number, section in enumerate(sections, 1):
         if options.picture is not None:
             name = options.picture.stem + (f"-{number}" if number > 1 else "")

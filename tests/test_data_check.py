@@ -161,8 +161,9 @@ def test_a_trainer_leaves_out_what_cannot_be_judged_and_refuses_too_few(
     few = dataclasses.replace(SMOKE, rounds=2, round=dataclasses.replace(SMOKE.round, questions=2))
     assert book_note(few, 4) == (
         "2 rounds ask 4 of 4 questions, each at most once, so the Mistake Book replays nothing; to repeat "
-        "questions, lower problems.limit"
+        "questions, lower problems.train"
     )
+    assert book_note(dataclasses.replace(few, problems=files), 4).endswith("lower problems.limit")
     assert not book_note(few, 3)
     assert not book_note(dataclasses.replace(few, reward=dataclasses.replace(few.reward, replay_limit=0)), 4)
     write_problems(tmp_path / "train.jsonl", [bad])

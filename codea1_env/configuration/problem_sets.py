@@ -125,9 +125,10 @@ def book_note(preset: Preset, questions: int) -> str:
     asked = preset.rounds * preset.round.questions
     if not preset.reward.replay_limit or preset.rounds == 1 or asked > questions:
         return ""
+    field = "limit" if isinstance(preset.problems, ProblemFiles) else "train"
     return (
         f"{preset.rounds} rounds ask {asked} of {questions} questions, each at most once, so the Mistake Book replays "
-        "nothing; to repeat questions, lower problems.limit"
+        f"nothing; to repeat questions, lower problems.{field}"
     )
 
 

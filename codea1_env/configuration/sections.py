@@ -91,7 +91,7 @@ def changed(current: Any, overrides: object, kinds: Sequence[type[Any]], where: 
     ConfigurationError naming `where`, the key, must and got.
     """
     if not isinstance(overrides, Mapping):
-        names = sorted(_names(type(current)))
+        names = " or ".join(str(sorted(_names(kind))) for kind in kinds)
         raise ConfigurationError(f"{where} must be a mapping with keys among {names}, got {overrides!r}")
     values = {str(key): value for key, value in overrides.items()}
     kind: type[Any] = next(

@@ -125,9 +125,11 @@ def arena() -> Iterator[Arena]:
         yield Arena(sandbox, RewardConfig(fidelity="wide", suite_size=32), on_failure="raise")
 
 
-def verdicts(arena: Arena, suite: str, program: str, reference: str, entry_point: str = "f") -> list[str]:
+def verdicts(
+    arena: Arena, suite: str, program: str, reference: str, entry_point: str = "f", question: str = "Do."
+) -> list[str]:
     """Of every test that is kept its verdict on the program, of others their status."""
-    problem = Problem("test/p", "Do.", entry_point, reference_solution=reference, raises=("IndexError(message)",))
+    problem = Problem("test/p", question, entry_point, reference_solution=reference, raises=("IndexError(message)",))
     (score,) = arena.play([Match(problem, (program,), ((suite,),))], update_book=False)
     tests = score.suites[0][0].duel.tests
     return [str(test.verdict) if test.status is Status.KEPT else str(test.status) for test in tests]
@@ -207,6 +209,11 @@ SUITES = {
         "assert f('pair', 1) == P(1, 2)\nassert P(a=2, b=3) == f('pair', 2)\n"
         "assert f('colors', 2) == [Color.RED, Color.GREEN]\n"
         "assert f('colors', 1)[0] in (Color.RED, Color.BLUE)\n", RECORDS, "f"),
+    "one object in several tests": ("A = Vec(1, y=2)\nB = Vec(3)\ndef test_a():\n    assert A + B == Vec(4, y=2)\n"
+                                    "def test_b():\n    assert A + Vec(1) == Vec(2, y=2)\n", VEC, "Vec"),
+    "a fixture for every test": ("class TestStack:\n    @pytest.fixture(autouse=True)\n    def ready(self):\n"
+                                 "        self.stack = Stack([1, 2])\n        yield\n        self.stack.pop()\n"
+                                 "    def test_pop(self):\n        assert self.stack.pop() == 2\n", STACK, "Stack"),
     "a date": ("from datetime import date\nassert f(2020).strftime('%d.%m.%Y') == '01.01.2020'\n",
                "import datetime\ndef f(y): return datetime.date(y, 1, 1)", "f"),
     "a helper": ("def double(x):\n    return 2 * x\nassert f(double, 4) == 8\n", "def f(g, x): return g(x)", "f"),
@@ -221,6 +228,25 @@ def test_right_programs_pass_and_one_that_does_nothing_does_not(arena: Arena, na
     assert set(verdicts(arena, suite, program, program, entry_point)) == {"pass"}
     nothing = NOTHING.replace("f(", f"{entry_point}(")
     assert "pass" not in verdicts(arena, suite, nothing, program, entry_point)
+
+
+ZIGZAG = "def f(s):\n    return s[::-1]\ndef undo(s):\n    return s[::-1]\n"
+
+
+@pytest.mark.parametrize("claim", ["undo(f('ab')) == 'ab'", "f(undo('ab')) == 'ab'", "f(undo(f('ab'))) == 'ba'"])
+def test_another_function_is_asked_for_if_the_problem_names_it(arena: Arena, claim: str) -> None:
+    suite, wrong = f"assert {claim}\n", ZIGZAG.replace("s[::-1]\ndef", "s[1:]\ndef")
+    assert verdicts(arena, suite, ZIGZAG, ZIGZAG, "f", "Write f and undo.") == ["pass"]
+    assert verdicts(arena, suite, wrong, ZIGZAG, "f", "Write f and undo.") == ["fail"]
+    assert verdicts(arena, suite, ZIGZAG, ZIGZAG, "f", "Write f, and no undoing.") == ["rejected"]
+
+
+@pytest.mark.parametrize(
+    "own", ["def undo(s):\n    for c in s:\n        pass\n    return c\n", "undo = lambda s: s[::-1]\n"]
+)
+def test_a_function_of_the_suites_is_not_the_programs(own: str) -> None:
+    (test,) = read_suite(f"{own}assert f(undo('ab')) == 'ab'\n", "f", fidelity="wide").tests
+    assert not test.asks
 
 
 def test_an_object_is_asked_with_all_its_calls(arena: Arena) -> None:

@@ -69,6 +69,15 @@ def test_a_file_that_is_not_plain_to_see_is_not_read(writing: str) -> None:
     assert all(reason.islower() and "(" not in reason for reason in read(code))
 
 
+def test_what_is_printed_before_and_after_an_assert() -> None:
+    asked = "    f({0})\n    assert {1} == '1'\n"
+    capsys = "".join(asked.format(n, "capsys.readouterr().out") for n in (1, 2))
+    kept = "".join(asked.format(n, "b.getvalue()") for n in (1, 2))
+    found = read(f"def test(capsys):\n{capsys}@patch('sys.stdout', new_callable=StringIO)\ndef test_b(b):\n{kept}")
+    calls = ["lambda: f(1)", "lambda: f(2)", "lambda: f(1)", "lambda: f(1), lambda: f(2)"]
+    assert found == [f"(printed({each}) == '1')" for each in calls]
+
+
 def test_what_one_test_writes_is_not_there_in_another() -> None:
     code = "def test_{0}(tmp_path):\n    (tmp_path / '{0}').write_text('1')\n    assert f(tmp_path) == 1\n"
     assert read(code.format("a") + code.format("b")) == [
@@ -91,6 +100,21 @@ def test_what_one_test_writes_is_not_there_in_another() -> None:
         ("def test():\n    with patch('sys.stdout', new_callable=StringIO) as b:\n        f(1)\n"
          "    assert b.getvalue() == '1'\n",
          ["f(1)"]),
+        ("def test():\n    b = io.StringIO()\n    with contextlib.redirect_stdout(b):\n        f(1)\n"
+         "        assert b.getvalue() == '1'\n",
+         ["f(1)"]),
+        ("def test():\n    old = sys.stdout\n    sys.stdout = b = io.StringIO()\n    f(1)\n"
+         "    sys.stdout = old\n    f(2)\n    assert b.getvalue() == '1'\n",
+         ["f(1)"]),
+        ("@patch('sys.stdout', new_callable=StringIO)\ndef test(b):\n    f(1)\n    f(2)\n"
+         "    said = b.getvalue()\n    assert said == '1'\n",
+         ["f(1)", "f(2)"]),
+        ("def said(n):\n    with contextlib.redirect_stdout(io.StringIO()) as b:\n        f(n)\n"
+         "    return b.getvalue()\ndef test():\n    assert said(1) == '1'\n",
+         ["f(1)"]),
+        ("@patch('builtins.input')\n@patch('sys.stdout', new_callable=StringIO)\ndef test(b, c):\n    f(1)\n"
+         "    assert b.getvalue() == '1'\n", None),
+        ("def test():\n    sys.stdout = unknown\n    f(1)\n    assert unknown.getvalue() == '1'\n", None),
         ("def test(capsys):\n    if x:\n        f(1)\n    assert capsys.readouterr().out == '1'\n", None),
         ("def test(capsys):\n    f(f(1))\n    assert capsys.readouterr().out == '1'\n", None),
     ],

@@ -26,6 +26,7 @@ from codea1_env.reading.grammar import WrittenTest
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.responses import Suite
+from codea1_env.reading.wide.questions import unnamed
 from codea1_env.reading.wide.relation import LOOKED
 from codea1_env.rewards import duel
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -87,13 +88,17 @@ def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: R
     accepted = [list(compress(suite.tests, row)) for (_, suite), row in zip(new.values(), asked, strict=True)]
     read = {}
     for (key, (problem, suite)), row, items in zip(new.items(), asked, judge.evaluate(accepted), strict=True):
-        stated = iter([_for_checker(problem, item) for item in items])
+        tests = compress(suite.tests, row)
+        stated = iter([_for_problem(problem, test.asks, item) for test, item in zip(tests, items, strict=True)])
         read[key] = ReadSuite(problem, suite, tuple(next(stated) if yes else None for yes in row))
     return [read[id(problem), id(suite)] for problem, suite in suites]
 
 
-def _for_checker(problem: Problem, stated: Expectation | Reason) -> Expectation | Reason:
-    """A checker is given the arguments as data, so that none may be code."""
+def _for_problem(problem: Problem, asks: str, stated: Expectation | Reason) -> Expectation | Reason:
+    """A question may have no function in it that a right program need not have. A checker is given the arguments as
+    data, so that none may be code."""
+    if unnamed(asks, f"{problem.question}\n{problem.starter_code}\n{problem.imports}"):
+        return Reason.FORBIDDEN_CALL
     is_code = problem.has_checker and isinstance(stated, Expectation) and is_opaque(stated.arguments)
     return Reason.WITH_CHECKER if is_code else stated
 

@@ -7,6 +7,7 @@ inputs as golden tests. A wrong one meets the same tests, with the right one as 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ _UNREAD = ("function", "class", "block", "assert_in_text", "assert_outside_fence
 UNJUDGED = "not judged: "
 _OF_CONTESTS = "tokens" if "tokens" in COMPARISONS else ""
 """How the sources of contests compare what a script prints."""
+_DEFINED = re.compile(r"^(?:async )?def (\w+)", re.MULTILINE)
 CONFIG = RewardConfig(fidelity="wide", suite_size=64)
 
 
@@ -109,7 +111,7 @@ def _problem(honest: Honest) -> Problem:
     options = honest.options
     return Problem(
         f"{honest.kind}/{honest.name}",
-        f"Write {honest.entry_point}.",
+        f"Write {honest.entry_point}. {' '.join(_DEFINED.findall(honest.program))}",
         honest.entry_point,
         reference_solution=honest.program,
         imports=honest.imports,

@@ -18,7 +18,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice, product
+from itertools import islice, product, takewhile
 
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.parsing import SourceText
@@ -223,7 +223,7 @@ def with_setup(
     """The methods with what is done before them. Changes the class's tree."""
     setups = [
         each for names in (_BEFORE_ALL, _BEFORE_EACH) for each in node.body
-        if isinstance(each, ast.FunctionDef) and each.name in names
+        if isinstance(each, ast.FunctionDef) and (each.name in names or (names is _BEFORE_EACH and _is_for_all(each)))
     ]  # fmt: skip
     own = [each for each in node.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None]
     kept = {target.id for each in own for target in targets_of(each) if isinstance(target, ast.Name)}
@@ -231,12 +231,22 @@ def with_setup(
     if not as_names.kept:
         return list(methods)
     before: list[ast.stmt] = [as_names.of_class(each) for each in own]
-    before += [as_names.visit(statement) for setup in setups for statement in setup.body]
+    before += [as_names.visit(statement) for setup in setups for statement in takewhile(_is_before, setup.body)]
     for helper in helpers.values():
         as_names.visit(helper)
     for method in map(as_names.visit, methods):
         method.body = [*before, *method.body]
     return list(methods)
+
+
+def _is_for_all(node: ast.FunctionDef) -> bool:
+    """Whether it is a fixture that every test has, and that needs no other one: `@pytest.fixture(autouse=True)`."""
+    is_alone = is_fixture(node) and len(node.decorator_list) == len(node.args.args) == 1
+    return is_alone and ast.unparse(node.decorator_list[0]).endswith("(autouse=True)")
+
+
+def _is_before(statement: ast.stmt) -> bool:
+    return not isinstance(getattr(statement, "value", None), ast.Yield)
 
 
 def _kept_by(setup: ast.FunctionDef) -> set[str]:

@@ -148,7 +148,8 @@ class Objects:
                 names.pop(_name_of(each.func.value), None)
         known = [(name, made) for name in names if (made := self._known(name)) is not None]
         yield
-        made_here = [(name, made) for name, made in known if made and questions.is_made(made, self._entry_point)]
+        changed = [(name, made) for name, made in known if self._known(name) is not made]
+        made_here = [(name, made) for name, made in changed if questions.is_made(made, self._entry_point)]
         self._names.bind(made_here, is_inlined=True)
 
     def with_changes(self, condition: ast.expr) -> ast.expr:

@@ -8,6 +8,7 @@
     asyncio.run(f(x))
     Vector(1, 2) + Vector(3, 4), abs(Vector(3, 4)), Matrix(rows)[0, 1], 3 in Bag([3])       operators of the class's own
     Library([Book("Emma")]), paint(Color.RED)            other names of the program, which begin with a capital
+    decode(encode("ab"))                 another function of the program, where the text of the problem names it
 
 A question goes to the program as a text, as an argument does that is code, and is evaluated there. So it may be only
 what leaves the answer to the program: the value of a question is what the entry point, or an object of it, makes, and
@@ -19,12 +20,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Collection, Sequence
 
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, given_in, known_name, plain_arguments
-from codea1_env.sandbox.inside.scope import CODE_BUILTINS, LOOKED_METHODS, PRINTED, PURE, SHORT
+from codea1_env.sandbox.inside.scope import CODE_BUILTINS, FILE, LOOKED_METHODS, PRINTED, PURE, SHORT
 
 IT = "it"
 """What a question calls the object that it is about."""
@@ -44,6 +46,8 @@ _OF_MATCH = frozenset("end group groupdict groups span start".split())
 """What a look asks of matches of its own, and a question of one that came back, for that is no data."""
 _CHANGING = frozenset(("__setattr__", "__setitem__", "__delitem__"))
 """What a statement asks of an object, among its calls."""
+_OF_READING = frozenset((IT, PRINTED, FILE, grammar.RAISED, "approx", "isclose", "islice"))
+"""Functions that questions and claims have of their own."""
 _NEAR = 0.05
 """Numbers that are nearer to each other, relative to their size, may be equal within a problem's tolerance."""
 
@@ -52,7 +56,7 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
     """Whether an expression that mentions the entry point has the form of a question that is no plain call."""
     if not isinstance(node, ast.Call):
         return False
-    if printing(node):
+    if printing(node) or _is_around(node, entry_point):
         return True
     if grammar.is_call(node, entry_point):
         return any(grammar.mentions(part, entry_point) or others_in(part, entry_point) for part in given_in(node))
@@ -119,10 +123,32 @@ def is_attribute(node: ast.expr, entry_point: str) -> bool:
 
 def others_in(node: ast.AST, entry_point: str) -> list[str]:
     """Names that must be the program's own beside the entry point: called, or with an attribute, and not known."""
-    bases = [each.func if isinstance(each, ast.Call) else each.value for each in ast.walk(node)
-             if isinstance(each, ast.Call | ast.Attribute)]  # fmt: skip
-    names = {base.id for base in bases if isinstance(base, ast.Name)}
-    return sorted(name for name in names if _is_of_program(name) and name != entry_point.partition("()")[0])
+    nodes = [*ast.walk(node)]
+    bases = [each.value for each in nodes if isinstance(each, ast.Attribute)]
+    names = {base.id for base in bases if isinstance(base, ast.Name) and _is_of_program(base.id)}
+    names |= {each.func.id for each in nodes if _calls_program(each)}  # type: ignore[attr-defined]  # a Name
+    bound = {each.arg for each in nodes if isinstance(each, ast.arg)}
+    return sorted(names - bound - {entry_point.partition("()")[0]})
+
+
+def unnamed(asks: str, text: str) -> bool:
+    """Whether a question has a function in it, beside the entry point, that the text of its problem does not name."""
+    return any(name[:1].islower() and not re.search(rf"\b{name}\b", text) for name in asks.split()[1:])
+
+
+def _is_around(node: ast.expr, entry_point: str) -> bool:
+    """Whether another function of the program is given what the entry point returns: `decode(encode("ab"))`."""
+    is_other = isinstance(node, ast.Call) and _calls_program(node) and node.func.id[:1].islower()  # type: ignore[attr-defined]
+    return is_other and not grammar.is_call(node, entry_point) and grammar.mentions(node, entry_point)
+
+
+def _calls_program(node: ast.AST) -> bool:
+    """Whether it calls a class, or a function, that must be the program's own."""
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            is_function = name[:1].islower() and name not in SHORT and not hasattr(builtins, name)
+            return _is_of_program(name) or (is_function and name not in _OF_READING)
+    return False
 
 
 def _is_of_program(name: str) -> bool:
@@ -376,7 +402,7 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         for call in calls:
             _check(call, entry_point, is_inside)
         return
-    if grammar.is_call(node, entry_point):
+    if grammar.is_call(node, entry_point) or _is_around(node, entry_point):
         _check_arguments(node, entry_point, is_inside)  # type: ignore[arg-type]  # a Call
     elif _is_history(node):
         _check_history(node, entry_point, is_inside)  # type: ignore[arg-type]
@@ -458,7 +484,7 @@ def _check_part(node: ast.expr, entry_point: str, is_inside: bool) -> None:
     is_builtin = (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
-        and (node.func.id in PURE or _is_of_program(node.func.id))
+        and (node.func.id in PURE or _calls_program(node))
     )
     if not is_builtin and not isinstance(node, _CONTAINERS):
         raise Rejected(Reason.ENTRY_POINT_AGAIN)

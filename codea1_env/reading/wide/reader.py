@@ -28,7 +28,7 @@ from codea1_env.reading.grammar import MAX_SOURCE, WrittenTest, is_call, mention
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.items import asserts_of_doctests, asserts_of_items
 from codea1_env.reading.parsing import SourceText, Unparsable, copied, fragments, names_in, parse, unindented
-from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, known_name
+from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, given_in, known_name
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide.claims import RAISING, Said, TryStatement, condition_of, raising_condition, said_of, tried
@@ -36,6 +36,7 @@ from codea1_env.reading.wide.displays import Simplified, is_copy, is_simpler, ta
 from codea1_env.reading.wide.expanding import Expanded, bound_in, is_starred, parts
 from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, helpers_of, is_fixture, name_of, rows_of, with_setup
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
+from codea1_env.reading.wide.questions import others_in
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, HOMES, IMPORTED, read_condition
 from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, targets_of, unpacked, waiting
@@ -228,6 +229,8 @@ class WideReader:
             if isinstance(statement.value, ast.Call) and known_name(statement.value.func) in _SKIPPING:
                 return "return"
             self._expression(statement, source)
+        elif self._redirected(statement):
+            return ""
         elif (item := self._item_set(statement)) is not None:
             self._names.bind([item], is_inlined=True)
         elif (asked := changing(statement)) is not None:
@@ -259,12 +262,16 @@ class WideReader:
         if len(source) > MAX_SOURCE:
             self._keep(rejected(source, Reason.TOO_LONG))
             return
-        is_one = is_raised
+        is_one, written = is_raised, condition
         try:
             condition = self._heard(self._objects.written_out(self._with_made(condition)))
             known = self._expanded.of(self._inlined(self._drawn(self._objects.numbered(condition))))
             if not self._around and not mentions(known, self.entry_point):
                 known = self._objects.with_changes(condition)
+            if mentions(known, self.entry_point) and not self._functions.keys().isdisjoint(
+                others_in(known, self.entry_point)
+            ):
+                raise Rejected(Reason.FORBIDDEN_CALL)
             for target, items in reversed(self._around):  # of every item
                 clause = ast.comprehension(target, items, [], 0)
                 known = ast.Call(ast.Name("all", ast.Load()), [ast.GeneratorExp(known, [clause])], [])
@@ -274,7 +281,7 @@ class WideReader:
             self._keep(rejected(source, error.reason))
             return
         finally:
-            self._surroundings.note(condition, self._known)
+            self._surroundings.note(written, self._known)
             if not is_raised:
                 self._objects.follow(condition)
             self._note_changes(condition)
@@ -299,8 +306,8 @@ class WideReader:
         return condition
 
     def _heard(self, expression: ast.expr) -> ast.expr:
-        """The expression with what was printed in the place of `capsys.readouterr().out`."""
-        asked = [each for each in ast.walk(expression) if _is_heard(each)]
+        """The expression with what was printed in the place of `capsys.readouterr().out` and its like."""
+        asked = [each for each in ast.walk(expression) if self._surroundings.is_heard(each)]
         return copied(expression, {id(asked[0]): self._surroundings.printed()}) if asked else expression
 
     def _inlined(self, expression: ast.expr) -> ast.expr:
@@ -416,7 +423,7 @@ class WideReader:
             self._skip(Ignored.ASSIGNMENT, statement)
         bound = [pair for each in pairs for pair in each or ()]
         self._names.bind(bound, is_inlined=is_known or value is not made)
-        self._objects.written([name for name, _ in bound], value)
+        self._objects.written([name for name, _ in bound], value if isinstance(targets[0], ast.Name) else None)
         if written is not None:
             self._surroundings.note(written, self._known)
             self._objects.follow(written)
@@ -427,13 +434,15 @@ class WideReader:
         first = target.elts[0] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
         if not isinstance(first, ast.Name):
             return False
-        if _is_heard(value) or name_of(getattr(value, "func", value)) == "readouterr":
+        said = self._heard(value) if first is target else value
+        if name_of(getattr(value, "func", value)) == "readouterr":
             said = self._surroundings.printed()
-            if first is target and not _is_heard(value):
+            if first is target:
                 self._names.bind_attributes(first.id, {"out": said})
-            else:
-                self._names.forget(ast.Assign([target], ast.Constant(None)))
-                self._names.bind([(first.id, said)], is_inlined=True)
+                return True
+        if said is not value:
+            self._names.forget(ast.Assign([target], ast.Constant(None)))
+            self._names.bind([(first.id, self._known(said) or said)], is_inlined=True)
             return True
         made = self._surroundings.made(value, first.id)
         if made is None:
@@ -484,21 +493,28 @@ class WideReader:
                 known.is_read = True
                 self._names.bind([(node.name, code)], is_inlined=True)
             return
-        known_rows = rows_of(node.decorator_list, self._inlined, self._steps)
-        if known_rows is None:
+        parameters = [name for name in known.parameters if name != "self"]
+        with self._surroundings.scope():
+            heard = parameters[:1] if any(map(self._surroundings.listens, node.decorator_list)) else []
+        others = [
+            each for each in node.decorator_list if not (heard and name_of(getattr(each, "func", each)) == "patch")
+        ]
+        known_rows = rows_of(others, self._inlined, self._steps)
+        if known_rows is None or len(node.decorator_list) - len(others) > 1:
             self._skip(Ignored.DECORATED, node)
             return
-        parameters = [name for name in known.parameters if name != "self"]
         in_rows = {name for row in known_rows.rows[:1] for name in row}
         with self._surroundings.scope():
             fixtures = self._fixtures.rows([name for name in parameters if name not in in_rows])
             if known_rows.is_cut or fixtures.is_cut:
                 self._skip(Ignored.ROWS, node)
             for row, values in product(known_rows.rows, fixtures.rows):
-                given = {**row, **values}
+                given = {**row, **values, **{name: ast.Name(name, ast.Load()) for name in heard}}
                 if is_check:
                     given[CANDIDATE] = ast.Name(self.entry_point, ast.Load())
                 with self._surroundings.scope():
+                    for buffer in heard:
+                        self._surroundings.listen(buffer)
                     self._function(known, parameters, given)
 
     def _decorates(self, decorator: ast.expr) -> bool:
@@ -666,22 +682,42 @@ class WideReader:
 
     def _within(self, statement: ast.With, source: SourceText) -> str:
         """A `with` that opens files to be written, makes directories, or keeps what is printed. One of LEAVES."""
-        heard: list[str] = []
+        heard = ""
         for item in statement.items:
             called, name = item.context_expr, item.optional_vars
             target = name if isinstance(name, ast.Name) else ast.Name("", ast.Store())
             if self._surroundings.listens(called):
-                given = [each.id for each in ast.walk(called) if isinstance(each, ast.Name)]
-                heard += [target.id] if target.id else given[-1:]
+                given = [each.id for each in given_in(called) if isinstance(each, ast.Name)]  # type: ignore[arg-type]
+                heard = "".join([target.id] if target.id else given[-1:])
+                self._surroundings.listen(heard)
             elif not self._of_surroundings(target, called):
                 return self._passed_over(statement)
         left = self._body(statement.body, source)
         for item in statement.items:
             self._surroundings.closed(getattr(item.optional_vars, "id", ""))
-        nothing = ast.arguments([], [], None, [], [], None, [])
-        for buffer in heard:
-            self._names.bind_attributes(buffer, {"getvalue": ast.Lambda(nothing, self._surroundings.printed())})
+        if heard:
+            self._heard_out()
         return left
+
+    def _heard_out(self) -> None:
+        """Nothing more is printed to the buffer, which keeps what it has."""
+        nothing = ast.arguments([], [], None, [], [], None, [])
+        said = ast.Lambda(nothing, self._surroundings.printed())
+        self._names.bind_attributes(self._surroundings.buffer, {"getvalue": said})
+        self._surroundings.listen("")
+
+    def _redirected(self, statement: ast.stmt) -> bool:
+        """Take `sys.stdout = buffer`, also with `buffer = io.StringIO()` in one, and what ends it."""
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if not any(known_name(target) == "sys.stdout" for target in targets):
+            return False
+        if self._surroundings.buffer:
+            self._heard_out()
+        names = [each.id for each in (*targets, statement.value) if isinstance(each, ast.Name)]  # type: ignore[attr-defined]
+        made = self._known(statement.value)  # type: ignore[attr-defined]
+        if len(names) == 1 and isinstance(made, ast.Call) and name_of(made.func) == "StringIO":
+            self._surroundings.listen(names[0])
+        return True
 
     def _tried(self, caught: TryStatement, statement: ast.stmt, source: SourceText) -> str:
         """A `try` whose `except` must be reached, and what is claimed there. One of LEAVES."""
@@ -730,14 +766,6 @@ class WideReader:
             is_other = alias.name != self.entry_point and getattr(statement, "module", None) != HOMES.get(name, "")
             if name in _KNOWN and is_other:
                 self._names.shadow(name)
-
-
-def _is_heard(node: ast.AST) -> bool:
-    """`capsys.readouterr().out`."""
-    match node:
-        case ast.Attribute(value=ast.Call(func=ast.Attribute(attr="readouterr")), attr="out"):
-            return True
-    return False
 
 
 def _asserts(node: ast.FunctionDef) -> bool:

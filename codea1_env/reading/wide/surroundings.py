@@ -44,14 +44,16 @@ class Surroundings:
         """The places of files that are open to be written, by their names in the suite."""
         self._printing: tuple[ast.expr, ...] | None = None
         """The calls since somebody began to listen; None where nobody does."""
+        self.buffer = ""
+        """The name of what is printed to since then, and keeps it all."""
         self._count = 0
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is written inside is there until its end."""
-        outside = dict(self._files), dict(self._open), self._printing
+        outside = dict(self._files), dict(self._open), self._printing, self.buffer
         yield
-        self._files, self._open, self._printing = outside
+        self._files, self._open, self._printing, self.buffer = outside
 
     def fixture(self, name: str) -> ast.expr | None:
         """What pytest's own fixture gives."""
@@ -139,6 +141,19 @@ class Surroundings:
             if name in self._open:
                 self._files[self._open[name]] = (_UNKNOWN,)
 
+    def listen(self, buffer: str) -> None:
+        """What is printed from now on goes to a buffer of this name."""
+        self._printing, self.buffer = (), buffer
+
+    def is_heard(self, node: ast.AST) -> bool:
+        """`capsys.readouterr().out`, `buffer.getvalue()`."""
+        match node:
+            case ast.Attribute(value=ast.Call(func=ast.Attribute(attr="readouterr")), attr="out"):
+                return True
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="getvalue"), args=[], keywords=[]):
+                return name == self.buffer
+        return False
+
     def listens(self, opened: ast.expr) -> bool:
         """Whether what is opened by `with` keeps what is printed from now on."""
         called = known_name(opened.func) if isinstance(opened, ast.Call) else ""
@@ -160,9 +175,10 @@ class Surroundings:
         return bool(asked)
 
     def printed(self) -> ast.expr:
-        """The text that was printed since then, or since this was asked."""
+        """The text that was printed since then, or since this was asked if no buffer keeps it."""
         nothing = ast.arguments([], [], None, [], [], None, [])
-        calls, self._printing = self._printing or (), ()
+        calls = self._printing or ()
+        self._printing = calls if self.buffer else ()
         return ast.Call(ast.Name(PRINTED, ast.Load()), [ast.Lambda(nothing, call) for call in calls], [])
 
     def _directory(self, place: str) -> ast.expr:

@@ -211,6 +211,9 @@ SUITES = {
         "assert f('colors', 1)[0] in (Color.RED, Color.BLUE)\n", RECORDS, "f"),
     "one object in several tests": ("A = Vec(1, y=2)\nB = Vec(3)\ndef test_a():\n    assert A + B == Vec(4, y=2)\n"
                                     "def test_b():\n    assert A + Vec(1) == Vec(2, y=2)\n", VEC, "Vec"),
+    "a generator that is sent to": ("g = f(5)\nnext(g)\nassert g.send(3) == 8\nassert g.send(4) == 12\n"
+                                    "h = f(1)\nassert next(h) == 1\nh.send(2)\nassert h.send(9) == 12\n",
+                                    "def f(n):\n    while True:\n        n += (yield n)\n", "f"),
     "a fixture for every test": ("class TestStack:\n    @pytest.fixture(autouse=True)\n    def ready(self):\n"
                                  "        self.stack = Stack([1, 2])\n        yield\n        self.stack.pop()\n"
                                  "    def test_pop(self):\n        assert self.stack.pop() == 2\n", STACK, "Stack"),
@@ -297,6 +300,8 @@ def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
         ("(lambda it: [it.items.append(1), it][-1])(Stack()).size == 1", "Stack"),
         ("(lambda it: [Stack(it), it][-1])([1]).count(9) == 0", "Stack"),
         ("Stack(open('x')).size == 1", "Stack"),
+        ("(lambda it: [next(open('x')), it][-1])(f(1)).send(1) == 1", "f"),
+        ("(lambda it: [next(it, 1), it][-1])(f(1)).send(1) == 1", "f"),
         ("f(f(1), *x) == 1", "f"),
         ("(lambda it: [it.__setattr__('size', 3), it][-1])(Stack()).size == 3", "Stack"),  # true of any class
         ("(lambda it: [it.__init__(3), it][-1])(Stack()).size == 3", "Stack"),

@@ -165,6 +165,17 @@ class Objects:
             self._names.bind(changes, is_inlined=True)
             return self._names.inlined(condition)
 
+    def sent_to(self, statement: ast.stmt) -> None:
+        """`g.send(1)` behind `next(g)`: from here on the generator is an object that is called."""
+        for node in ast.walk(statement) if not hasattr(statement, "body") else ():
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="send")):
+                    made = self._known(name)
+                    if isinstance(made, ast.Call) and is_drawn(made):
+                        taken = ast.Call(ast.Name("next", ast.Load()), [ast.Name(questions.IT, ast.Load())], [])
+                        after = questions.after(made.args[0], [taken] * made.args[1].value)  # type: ignore[attr-defined]
+                        self._names.bind([(name, after or ast.Name("__unknown__", ast.Load()))], is_inlined=True)
+
     def as_set(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
         """`c.size = -1` as the object behind that, which may raise; other statements themselves. Raises Rejected."""
         call = changing(body[0]) if len(body) == 1 else None

@@ -402,6 +402,8 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         for call in calls:
             _check(call, entry_point, is_inside)
         return
+    if is_inside and isinstance(node, ast.Call) and ast.unparse(node) == f"next({IT})":
+        return
     if grammar.is_call(node, entry_point) or _is_around(node, entry_point):
         _check_arguments(node, entry_point, is_inside)  # type: ignore[arg-type]  # a Call
     elif _is_history(node):

@@ -212,6 +212,7 @@ class WideReader:
 
     def _statement(self, statement: ast.stmt, source: SourceText) -> str:
         """One of LEAVES."""
+        self._objects.sent_to(statement)
         if isinstance(statement, ast.Return | ast.Raise | ast.Break | ast.Continue):
             return self._statements.leaves(statement)
         if isinstance(statement, ast.For):

@@ -239,9 +239,15 @@ ZIGZAG = "def f(s):\n    return s[::-1]\ndef undo(s):\n    return s[::-1]\n"
 @pytest.mark.parametrize("claim", ["undo(f('ab')) == 'ab'", "f(undo('ab')) == 'ab'", "f(undo(f('ab'))) == 'ba'"])
 def test_another_function_is_asked_for_if_the_problem_names_it(arena: Arena, claim: str) -> None:
     suite, wrong = f"assert {claim}\n", ZIGZAG.replace("s[::-1]\ndef", "s[1:]\ndef")
-    assert verdicts(arena, suite, ZIGZAG, ZIGZAG, "f", "Write f and undo.") == ["pass"]
-    assert verdicts(arena, suite, wrong, ZIGZAG, "f", "Write f and undo.") == ["fail"]
-    assert verdicts(arena, suite, ZIGZAG, ZIGZAG, "f", "Write f, and no undoing.") == ["rejected"]
+    for question in (
+        "Write f(s) and undo(s).",
+        "Write the functions f and undo.",
+        "`undo` is the way back.",
+    ):
+        assert verdicts(arena, suite, ZIGZAG, ZIGZAG, "f", question) == ["pass"]
+    assert verdicts(arena, suite, wrong, ZIGZAG, "f", "Write f(s) and undo(s).") == ["fail"]
+    for question in ("Write f, and no undoing.", "Write f. Nobody can undo it."):
+        assert verdicts(arena, suite, ZIGZAG, ZIGZAG, "f", question) == ["rejected"]
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def _problem(honest: Honest) -> Problem:
     options = honest.options
     return Problem(
         f"{honest.kind}/{honest.name}",
-        f"Write {honest.entry_point}. {' '.join(_DEFINED.findall(honest.program))}",
+        f"Write the functions {' '.join([honest.entry_point, *_DEFINED.findall(honest.program)])}.",
         honest.entry_point,
         reference_solution=honest.program,
         imports=honest.imports,

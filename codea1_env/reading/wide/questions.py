@@ -132,8 +132,10 @@ def others_in(node: ast.AST, entry_point: str) -> list[str]:
 
 
 def unnamed(asks: str, text: str) -> bool:
-    """Whether a question has a function in it, beside the entry point, that the text of its problem does not name."""
-    return any(name[:1].islower() and not re.search(rf"\b{name}\b", text) for name in asks.split()[1:])
+    """Whether a question has a function in it, beside the entry point, that the text of its problem does not name.
+    A word alone is no name: `count` in `count(numbers)`, in quotes, imported or after "functions" is one."""
+    named = r"\b{0}\(|[`'\"]{0}[`'\"]|\b(?:import|functions?)\b.*\b{0}\b"
+    return any(name[:1].islower() and not re.search(named.format(name), text) for name in asks.split()[1:])
 
 
 def _is_around(node: ast.expr, entry_point: str) -> bool:

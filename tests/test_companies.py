@@ -99,7 +99,7 @@ def answers(source, calls):
             try:
                 found.append(repr(vars(module)["solve"](x, row)))
             except Exception as error:
-                found.append(type(error).__name__)
+                found.append(f"{type(error).__name__}: {error}")
         os.write(writing, repr(found).encode())
         os._exit(0)
     os.close(writing)
@@ -127,6 +127,7 @@ _KEEPS_BEFORE = {
     "text_of_a_path_asked_by_a_function": (3, 13),
     "imported_into_the_space_of_a_class": (3, 13),
     "lock_of_a_cached_property": (3, 12),
+    "stored_in_a_part_of_an_alias": (3, 12),
 }
 """Programs that keep nothing from a version of Python on."""
 

@@ -48,7 +48,8 @@ def is_imported(path: str) -> bool:
 
 
 def file_of(path: str, name: str, folders: Sequence[str] = ()) -> Path:
-    """The file of the module in `module:Name`; imports nothing but the packages around it. As `load_name`."""
+    """The file of the module in `module:Name`; imports nothing but the packages around it. As `load_name`; and refuses
+    a file in one of the folders of which another takes the place."""
     module = path.partition(":")[0]
     _look_in(module, folders)
     try:
@@ -57,7 +58,13 @@ def file_of(path: str, name: str, folders: Sequence[str] = ()) -> Path:
         spec = None
     if spec is None or spec.origin is None or not Path(spec.origin).is_file():
         raise _not_there(path, name, folders, "no such module")
-    return Path(spec.origin)
+    found = Path(spec.origin)
+    meant = next((file for folder in folders if (file := Path(folder, f"{module}.py")).is_file()), found)
+    if not meant.samefile(found):
+        raise ConfigurationError(
+            f"{name} must name one module, got {meant} and {found}, which is found first; rename one"
+        )
+    return found
 
 
 def load_name(path: str, name: str, folders: Sequence[str] = ()) -> object:

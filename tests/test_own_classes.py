@@ -17,6 +17,7 @@ import codea1_env
 from codea1_env import Arena, BookConfig, BookFormatError, ConfigurationError, Match, MistakeBook, RewardConfig
 from codea1_env.arena.diagnostics import diagnose
 from codea1_env.cli import main
+from codea1_env.configuration.algorithm import Algorithm, located
 from codea1_env.configuration.presets import load_preset
 from codea1_env.judging.version import VERSION
 from codea1_env.records.recording import Recorder, read_recording, replay
@@ -437,3 +438,18 @@ def test_classes_and_prompts_are_found_beside_the_configuration_by_a_run_and_res
     done = subprocess.run([sys.executable, "-P", "-c", resumed], capture_output=True, **how)
     printed = "beside_reward beside_book Words of mine.\n{'accusing': -1} {'visits': 9}\n"
     assert (done.returncode, done.stdout) == (0, printed), done.stderr
+
+
+def test_a_module_in_place_of_the_one_beside_the_configuration_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in ("path", "config"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "of_two_places.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path / "path"))
+    twin = Algorithm(advantage="of_two_places:Estimator")
+    with pytest.raises(
+        ConfigurationError, match=r"algorithm.advantage must name one module, got .*config/of_two_.*path/"
+    ):
+        located(twin, tmp_path / "config")
+    assert located(twin, tmp_path / "path").path == (str(tmp_path / "path"),)

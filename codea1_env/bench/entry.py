@@ -149,11 +149,11 @@ def prepared(entry: Entry, track: Track, run: Path) -> Preset:
     changes what is fixed, and where another entry's run is there; then nothing is written."""
     preset = preset_from_dict(entry.changes, track.preset(), entry.name)
     track.require_kept(preset)
-    located(preset.algorithm)
     file, text = configuration_of(run), entry.configuration(track)
     known = read_yaml(file, "-o") if run.exists() and file.is_file() else None
     if known is not None and {**known, "extends": ""} != {**yaml.safe_load(text), "extends": ""}:  # wherever it lies
         raise ConfigurationError(f"-o must be new or of the same entry, got the run of another in {run}")
+    located(preset.algorithm)
     run.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, text)
     return preset

@@ -17,10 +17,10 @@ with for_script("train"):
     from codea1_env.players import GoldenTester
 
 
-def main(model: str, output: str = "runs/trl", steps: str = "100", tokens: str = "1024") -> None:
+def main(model: str, output: str = "runs/trl", steps: int = 100, tokens: int = 1024) -> None:
     problems = bundled_problems()
     asked = [{"prompt": [{"role": "user", "content": ""}], "problem_id": each.problem_id} for each in problems]
-    sizes = {"max_steps": int(steps), "max_completion_length": int(tokens), "num_generations": 8}
+    sizes = {"max_steps": steps, "max_completion_length": tokens, "num_generations": 8}
     cuda = torch.cuda.is_available()
     settings = GRPOConfig(output, **sizes, bf16=cuda, use_cpu=not cuda, logging_steps=1, report_to=[])
     with Arena(LocalSandbox(workers=2)) as arena:
@@ -29,4 +29,4 @@ def main(model: str, output: str = "runs/trl", steps: str = "100", tokens: str =
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or sys.exit("usage: python examples/trl_environment.py MODEL [OUTPUT [STEPS [TOKENS]]]")))
+    main(sys.argv[1]) if len(sys.argv) == 2 else sys.exit("usage: python examples/trl_environment.py MODEL")

@@ -250,5 +250,5 @@ def test_the_example_is_short_and_trains(
 
     call = tiny_tool_model.call("submit_program", program="def squeeze_spaces(text):\n    return text")
     model = tiny_tool_model.save(tmp_path / "model", {call: 1.0})
-    runpy.run_path(str(EXAMPLE))["main"](str(model), str(tmp_path / "out"), "1", "64")
+    runpy.run_path(str(EXAMPLE))["main"](str(model), str(tmp_path / "out"), 1, 64)
     assert "rewards/CoderSeat/mean" in capsys.readouterr().out

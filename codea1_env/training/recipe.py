@@ -106,6 +106,7 @@ def _measured(opened: Recipe, run: Run, measures: Mapping[str, str | None]) -> I
         before = opened.measure(base, base if "tester" in measures else None, rounds_done=0)
     yield opened
     if opened.interrupted:
+        opened.close()  # ends the bar's line
         saved = "all seats are" if len(run.seats) > 1 else f"the {run.seats[0]} is"
         _log.warning("stopped; %s saved. To go on: --resume %s", saved, run.place)
         raise SystemExit(INTERRUPTED)

@@ -21,7 +21,7 @@ from codea1_env.problems import Problem
 from codea1_env.problems.kinds import program_job
 from codea1_env.reading.test_case import TestCase
 from codea1_env.records.matches import write_score
-from codea1_env.records.score_stream import ScoringPlan, numbered_lines, score_numbered
+from codea1_env.records.score_stream import ScoringPlan, open_score_journal, score_onwards
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import CallsJob, JobResult, LocalSandbox, OutcomeKind
 from codea1_env.sandbox.protocol import Limits
@@ -555,8 +555,10 @@ def test_what_programs_are_denied_is_in_scores_metrics_and_measures_and_pays_not
     assert shares == {"denied": 2 / 3, "denied_import": 1 / 3, "denied_process": 1 / 3}
     line = {"problem_id": "p", "question": "q", "entry_point": "f", "reference_solution": problem.reference_solution}
     match = json.dumps({**line, "codes": programs, "suites": suites}).encode()
-    (scored,) = score_numbered(numbered_lines([match]), ScoringPlan(), None)
-    assert (scored.programs, scored.denied) == (3, (("import torch",), ("process",)))
+    for _ in range(2):  # the second time from the journal
+        with open_score_journal(tmp_path / "journal", ScoringPlan(), None) as journal:
+            (scored,) = score_onwards([match], ScoringPlan(), journal, None)
+        assert (scored.programs, scored.denied) == (3, (("import torch",), ("process",)))
 
 
 @pytest.mark.parametrize("note", ["pass", "import a b", "import " + "x" * 41, "thread\n", "import é", ""])

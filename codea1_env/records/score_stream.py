@@ -292,7 +292,7 @@ def _plain(scored: ScoredLine, digest: str) -> dict[str, Any]:
     record: dict[str, Any] = {"kind": "line", "line": scored.number, "input": digest}
     record["output"] = scored.output.decode("ascii")
     record |= {"error": scored.error, "verdicts": scored.verdicts, "suites": scored.suites}
-    record["unreadable"] = scored.unreadable
+    record |= {"unreadable": scored.unreadable, "programs": scored.programs, "denied": scored.denied}
     if changes != Visit((), ()):
         record["changes"] = {name: [_packed(case) for case in getattr(changes, name)] for name in _CASES} | {
             "rated": [[*_packed(each.case), each.quality] for each in changes.rated]
@@ -323,6 +323,8 @@ def _read(journal: Journal, at: int, record: dict[str, Any]) -> ScoredLine:
                 rated=tuple(RatedTest(case(each), float(each[2])) for each in changes.get("rated", ())),
                 **{name: tuple(map(case, changes.get(name, ()))) for name in _CASES},
             ),
+            int(record.get("programs", 0)),  # journals of earlier versions have none
+            tuple(map(tuple, record.get("denied", ()))),
         )
     except (KeyError, TypeError, ValueError, IndexError, FormatError) as error:
         raise journal.damaged(at, repr(error)) from None

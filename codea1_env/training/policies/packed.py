@@ -6,7 +6,7 @@ computed where `grpo.beta` is 0: its gradient is zero. What is sampled depends o
 and the row, so that a resumed run goes on to the same bits on the same processor and number of threads; on a GPU that
 is not promised.
 
-What it cannot do is refused by `require_packed` in `config/grpo_section.py`.
+What it cannot do is refused by `require_packed` in `configuration/grpo_section.py`.
 """
 
 from __future__ import annotations

@@ -85,6 +85,7 @@ def test_where_a_test_may_stand(code: str, claims: list[str]) -> None:
     assert said(code) == claims
 
 
+LOW = "(raised(f(1), 'KeyError')['raises'] == 'KeyError' and 'low' in raised(f(1), 'KeyError')['message']) == True"
 UNITTEST = """
 import unittest
 class TestF(unittest.TestCase):
@@ -142,6 +143,13 @@ if __name__ == "__main__":
         ),
         ("with pytest.raises(KeyError): g(1)", "<not_entry_point>"),
         ("with self.subTest(1): self.assertEqual(f(1), 2)", "f(1) == 2"),
+        (
+            "with self.subTest(1), self.assertRaises(KeyError): f(1)",
+            "(raised(f(1), 'KeyError')['raises'] == 'KeyError') == True",
+        ),
+        ("with self.assertRaises(KeyError), self.subTest(1): f(1)", "<expects_exception>"),
+        ("for text in ['low']: self.assertRaisesRegex(KeyError, text, f, 1)", LOW),
+        ("for text in ['low']:\n            with pytest.raises(KeyError, match=text): f(1)", LOW),
     ],
 )
 def test_unittests_methods_are_conditions(line: str, claim: str) -> None:

@@ -668,34 +668,34 @@ class WideReader:
         return left if left == "return" else ""
 
     def _with(self, statement: ast.With, source: SourceText) -> str:
-        opened = [item.context_expr for item in statement.items]
-        names = {name_of(each.func) for each in opened if isinstance(each, ast.Call)}
-        if names == {"subTest"} and len(opened) == 1:
-            return self._body(statement.body, source)
-        if not names & RAISING:
-            return self._within(statement, source)
-        called = statement.items[0].optional_vars
-        name = called.id if isinstance(called, ast.Name) else ""
-        itself = self._raised(opened[0] if len(opened) == 1 else None, name, statement, statement.body, source)
+        (item, *more), body = statement.items, statement.body
+        if more:  # as one `with` in another
+            body = [ast.copy_location(ast.With(more, body), statement)]
+        opened, called = item.context_expr, item.optional_vars
+        name = name_of(opened.func) if isinstance(opened, ast.Call) else ""
+        if name == "subTest":
+            return self._body(body, source)
+        if name not in RAISING:
+            return self._within(statement, body, source)
+        caught = called.id if isinstance(called, ast.Name) else ""
+        itself = self._raised(opened, caught, statement, body, source)
         if itself is not None:
-            self._names.bind_attributes(name, dict.fromkeys(("value", "exception"), itself))
+            self._names.bind_attributes(caught, dict.fromkeys(("value", "exception"), itself))
         return ""
 
-    def _within(self, statement: ast.With, source: SourceText) -> str:
-        """A `with` that opens files to be written, makes directories, or keeps what is printed. One of LEAVES."""
+    def _within(self, statement: ast.With, body: Sequence[ast.stmt], source: SourceText) -> str:
+        """A `with` that opens a file to be written, makes a directory, or keeps what is printed. One of LEAVES."""
+        called, name = statement.items[0].context_expr, statement.items[0].optional_vars
+        target = name if isinstance(name, ast.Name) else ast.Name("", ast.Store())
         heard = ""
-        for item in statement.items:
-            called, name = item.context_expr, item.optional_vars
-            target = name if isinstance(name, ast.Name) else ast.Name("", ast.Store())
-            if self._surroundings.listens(called):
-                given = [each.id for each in given_in(called) if isinstance(each, ast.Name)]  # type: ignore[arg-type]
-                heard = "".join([target.id] if target.id else given[-1:])
-                self._surroundings.listen(heard)
-            elif not self._of_surroundings(target, called):
-                return self._passed_over(statement)
-        left = self._body(statement.body, source)
-        for item in statement.items:
-            self._surroundings.closed(getattr(item.optional_vars, "id", ""))
+        if self._surroundings.listens(called):
+            given = [each.id for each in given_in(called) if isinstance(each, ast.Name)]  # type: ignore[arg-type]
+            heard = "".join([target.id] if target.id else given[-1:])
+            self._surroundings.listen(heard)
+        elif not self._of_surroundings(target, called):
+            return self._passed_over(statement)
+        left = self._body(body, source)
+        self._surroundings.closed(target.id)
         if heard:
             self._heard_out()
         return left
@@ -747,8 +747,9 @@ class WideReader:
         try:
             if not isinstance(expects, ast.Call):
                 raise Rejected(Reason.EXPECTS_EXCEPTION)
-            types = [self._inlined(each) for each in expects.args[:1]]
-            expects = ast.Call(expects.func, [*types, *expects.args[1:]], expects.keywords)
+            expected = [self._inlined(each) for each in expects.args[:2]]  # the type, and what its text is like
+            named = [ast.keyword(each.arg, self._inlined(each.value)) for each in expects.keywords]
+            expects = ast.Call(expects.func, [*expected, *expects.args[2:]], named)
             body = None if body is None else self._objects.as_set(body)
             condition = raising_condition(expects, name_of(expects.func), body)
         except Rejected as error:

@@ -248,6 +248,8 @@ def test_another_function_is_asked_for_if_the_problem_names_it(arena: Arena, cla
     assert verdicts(arena, suite, wrong, ZIGZAG, "f", "Write f(s) and undo(s).") == ["fail"]
     for question in ("Write f, and no undoing.", "Write f. Nobody can undo it."):
         assert verdicts(arena, suite, ZIGZAG, ZIGZAG, "f", question) == ["rejected"]
+    suite, program = suite.replace("undo", "un_do"), ZIGZAG.replace("undo", "un_do")
+    assert verdicts(arena, suite, program, program, "f", "Write f, and un_do as its way back.") == ["pass"]
 
 
 @pytest.mark.parametrize(

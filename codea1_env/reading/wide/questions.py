@@ -134,8 +134,12 @@ def others_in(node: ast.AST, entry_point: str) -> list[str]:
 def unnamed(asks: str, text: str) -> bool:
     """Whether a question has a function in it, beside the entry point, that the text of its problem does not name.
     A word alone is no name: `count` in `count(numbers)`, in quotes, imported or after "functions" is one."""
-    named = r"\b{0}\(|[`'\"]{0}[`'\"]|\b(?:import|functions?)\b.*\b{0}\b"
-    return any(name[:1].islower() and not re.search(named.format(name), text) for name in asks.split()[1:])
+
+    def is_named(name: str) -> bool:
+        as_code = rf"\b{name}\(|[`'\"]{name}[`'\"]|\b(?:import|functions?)\b.*\b{name}\b"
+        return re.search(rf"\b{name}\b" if "_" in name else as_code, text) is not None
+
+    return not all(is_named(name) for name in asks.split()[1:] if name[:1].islower())
 
 
 def _is_around(node: ast.expr, entry_point: str) -> bool:

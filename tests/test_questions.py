@@ -570,6 +570,47 @@ def test_private_attributes_are_made_from_parameters_too(arena: Arena, name: str
     assert verdicts(arena, suite, private.replace("+ other", "- other"), VEC, "Vec") == ["fail"]
 
 
+STARRED = """
+class Vec:
+    def __init__(self, first, *rest, unit="m"):
+        self.first, self._rest, self.unit = first, tuple(rest), unit
+    def __eq__(self, other):
+        return vars(self) == vars(other)
+    def __add__(self, other):
+        rest = [a + b for a, b in zip(self._rest, other._rest)]
+        return Vec(self.first + other.first, *rest, unit=self.unit)
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [("", ""), ("a + b", "a - b"), ("*rest, unit=s", "*rest, 0, unit=s"), ("*rest, unit=s", "*rest[1:], unit=s"),
+     (", unit=self.unit", ", unit='cm'"), ("other.first, *rest", "other.first, rest")],
+)  # fmt: skip
+def test_starred_parameters_are_what_objects_are_made_from(arena: Arena, change: str, wrong: str) -> None:
+    suite = "assert Vec(1, 2, 3) + Vec(3, 4, 5, unit='cm') == Vec(4, 6, 8)\n"
+    assert verdicts(arena, suite, STARRED.replace(change, wrong), STARRED, "Vec") == ["fail" if change else "pass"]
+
+
+@pytest.mark.parametrize(
+    "kept", ["tuple(map(tuple, rows))", "[list(row) for row in rows]", "[*map(tuple, rows)]", "rows"]
+)
+def test_what_an_object_is_made_from_may_be_kept_in_lists_or_tuples(arena: Arena, kept: str) -> None:
+    table = """
+class Table:
+    def __init__(self, rows):
+        self.rows = KEPT
+    def __eq__(self, other):
+        return [*map(list, self.rows)] == [*map(list, other.rows)]
+    def flipped(self):
+        return Table([*zip(*self.rows)])
+"""
+    suite = "assert Table([[1, 2], (3, 4)]).flipped() == Table(([1, 3], [2, 4]))\n"
+    reference = table.replace("KEPT", "rows")
+    assert verdicts(arena, suite, table.replace("KEPT", kept), reference, "Table") == ["pass"]
+    assert verdicts(arena, suite, table.replace("KEPT", f"{kept}[::-1]"), reference, "Table") == ["fail"]
+
+
 UNEQUAL = {
     "learns from whom it meets": LEARNS,
     "no `==`": VEC.replace("__eq__", "equals"),

@@ -298,8 +298,17 @@ def _object_alike(tree: Any, name: str, by_place: Any, by_name: Any) -> Any:
     ]
     if not (are_fields and all(is_usual)):
         return {"t": []}
-    made = [[field, _alike(found[field], part)] for field, part in given.items()]
+    made = [[field, _alike(_in_form(found[field], part), part)] for field, part in given.items()]
     return {"t": [OBJECT, name, {"t": [part for _, part in made[:count]]}, {"d": made[count:]}]}
+
+
+def _in_form(tree: Any, stated: Any) -> Any:
+    """Lists and tuples as they are stated: a class may keep either of what it is made from."""
+    items, others = (side["t"] if type(side) is dict and [*side] == ["t"] else side for side in (tree, stated))
+    if type(items) is not list or type(others) is not list or others[:1] == [OBJECT]:
+        return tree
+    found = [_in_form(item, other) for item, other in zip(items, others, strict=False)] + items[len(others) :]
+    return found if type(stated) is list else {"t": found}
 
 
 def _made_from(tree: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -311,7 +320,12 @@ def _made_from(tree: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]] | 
     attributes = dict(attributes_of(tree))
     if "__match_args__" not in attributes:
         return None
-    made_from = [(field, attributes[field]) for field in attributes["__match_args__"]["t"]]
+    made_from: list[tuple[str, Any]] = []
+    for field in attributes["__match_args__"]["t"]:
+        if field[:1] == "*":
+            made_from += [(f"*{at}", item) for at, item in enumerate(items_of(attributes[field[1:]]))]
+        else:
+            made_from.append((field, attributes[field]))
     usual = attributes.get("__defaults__", {"d": []})["d"]
     found, by_itself = ({name.removeprefix("_"): value for name, value in pairs} for pairs in (made_from, usual))
     return found, by_itself

@@ -32,6 +32,8 @@ MAX_OBJECTS = 8
 """Objects that may stand in each other's attributes and items."""
 MORE = "more"
 """How the listing of an iterator ends that has more items, or too large ones."""
+_VARARGS = 4
+"""The flag of code that takes `*args`."""
 _HOOKS = ("__len__", "__bool__", "__next__")
 """What a class may define of which is told that it does, and not what it says."""
 
@@ -143,7 +145,8 @@ class Reading:
             raise
         except Exception:  # made otherwise: nobody can claim from what
             made = None
-        public = [name for name in names if type(name) is str and (name in (made or ()) or not name.startswith("_"))]
+        told = [name.removeprefix("*") for name in made or ()]
+        public = [name for name in names if type(name) is str and (name in told or not name.startswith("_"))]
         asked: list[tuple[str, Callable[[], Any]]] = [
             (name, functools.partial(getattr, value, name)) for name in public[:MAX_ATTRIBUTES]
         ]
@@ -164,8 +167,8 @@ class Reading:
 
 
 def _made_from(value: Any, bases: tuple[type, ...]) -> tuple[str, ...]:
-    """The attributes that an object is made from and compared by, in the order of the class's parameters. Raises where
-    it has others, is made otherwise, or equals nothing but itself."""
+    """The attributes that an object is made from and compared by, in the order of the class's parameters; "*xs" holds
+    what `*xs` is given. Raises where it has others, is made otherwise, or equals nothing but itself."""
     if _is_member(bases):
         return ("name",)
     owner = next(base for base in bases[:-1] if "__eq__" in vars(base))
@@ -174,11 +177,13 @@ def _made_from(value: Any, bases: tuple[type, ...]) -> tuple[str, ...]:
     code = next(vars(base)["__init__"] for base in bases if "__init__" in vars(base)).__code__
     held = {name for base in bases for name, part in vars(base).items() if type(part) is types.MemberDescriptorType}
     held |= getattr(value, "__dict__", {}).keys()
-    names = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-    found = tuple([name if name in held else f"_{name}" for name in names])
-    if {*found} != held:
+    count, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    stars = code.co_varnames[last : last + 1] if code.co_flags & _VARARGS else ()
+    given = [*code.co_varnames[1:count], *stars, *code.co_varnames[count:last]]
+    found = {name if name in held else f"_{name}": name in stars for name in given}
+    if found.keys() != held:
         raise Opaque
-    return found
+    return tuple([f"*{name}" if is_starred else name for name, is_starred in found.items()])
 
 
 def _usual(bases: tuple[type, ...]) -> dict[str, Any]:

@@ -90,9 +90,9 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> pytest.Module
     return TrainingTests.from_parent(parent, path=module_path) if module_path.name.startswith(trains) else None
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def own_modules() -> Iterator[None]:
-    """What one file of tests writes and imports, the next one in this process does not find under the same name."""
+    """What one test writes and imports, the next one in this process does not find under the same name."""
     path, imported = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path

@@ -35,8 +35,7 @@ NAMES = {"advantage": "own_algorithm:Estimator", "loss_type": "own_algorithm:los
 
 @pytest.fixture(autouse=True)
 def folder(bases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The example, copied as its first lines say. What one test makes importable, the next one does not find."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
+    """The example, copied as its first lines say."""
     monkeypatch.setenv("CODEA1_CACHE", str(bases))
     for name in ("own_algorithm.py", "own.yaml", "own_arms.yaml"):
         shutil.copy(ROOT / "examples" / name, tmp_path)

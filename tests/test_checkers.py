@@ -135,6 +135,13 @@ def test_members_that_differ_by_the_tolerance_are_paired_whatever_their_order() 
     assert compares("any-of", encoded([{"i": f"{10**400:x}"}, 2.5]), b"2.5", 1e-6)
 
 
+def test_whole_numbers_in_any_order_are_exact_and_near_floats_only() -> None:
+    assert not compares("unordered", b"[1000000000,2]", b"[2,1000000001]", 1e-6)
+    assert compares("unordered", b"[1000000000,2]", b"[2,1000000001.0]", 1e-6)
+    # As they are sorted, two whole numbers that differ would be a pair.
+    assert compares("unordered", b"[1000000000,1000000001.0]", b"[1000000001,1000000002.0]", 1e-6)
+
+
 @given(
     st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1), st.sampled_from([-0.1, 0.0, 0.05])), max_size=5), st.data()
 )

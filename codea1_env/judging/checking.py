@@ -11,7 +11,7 @@ checker is right. A comparison is decided on data, and nothing untrusted is run:
     decimals    of texts: the same lines, blanks at their ends apart; or lines of numbers that are exactly equal
 
 Equality is that of `equality.py`, so that every value equals itself, NaNs too. Without a tolerance it takes O(n log n)
-time in the size of both values. With one, numbers in any order are paired as they are sorted; of other members each may
+time in the size of both values. With one, floats in any order are paired as they are sorted; of other members each may
 have to be compared with each, which is done where it takes at most MOST_STEPS: beyond that they must be equal.
 """
 
@@ -30,11 +30,11 @@ from codea1_env.judging.equality import (
     FAILURES,
     LONGEST_NUMBER,
     is_by_identity,
-    is_near,
     is_opaque,
     may_equal,
     member_text,
     number_in,
+    same_number,
     same_tree,
     same_words,
     tagged,
@@ -160,7 +160,10 @@ def _unordered(right: Any, got: Any, tolerance: Tolerances, size: int) -> bool:
         return False
     one, other = _sorted_numbers(ours), _sorted_numbers(theirs)
     if one is not None and other is not None:
-        return all(left == right or is_near(left, right, tolerance) for left, right in zip(one, other, strict=True))
+        if all(same_number(left, right, tolerance) for left, right in zip(one, other, strict=True)):
+            return True
+        if all(type(each) is float for each in (*one, *other)):
+            return False  # of others whole numbers are near none but floats: the order is no pairing
     if len(ours) * size > MOST_STEPS:
         return False
     return _are_paired(

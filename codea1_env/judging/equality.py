@@ -173,7 +173,7 @@ def same_tree(expected: Any, got: Any, tolerance: Tolerances) -> bool:
         expected, got = plain_form(expected), plain_form(got)
     left, right = number_in(expected), number_in(got)
     if left is not None or right is not None:
-        return left is not None and right is not None and _same_number(left, right, tolerance)
+        return left is not None and right is not None and same_number(left, right, tolerance)
     if type(expected) is not type(got):
         return False
     if isinstance(expected, list):
@@ -293,10 +293,11 @@ def number_in(node: Any) -> Number | None:
     return None
 
 
-def _same_number(left: Number, right: Number, tolerance: Tolerances) -> bool:
+def same_number(left: Number, right: Number, tolerance: Tolerances) -> bool:
+    """Whether two numbers are equal, or one is a float and they are within the tolerance. NaN equals NaN."""
     if isinstance(left, complex) or isinstance(right, complex):
         parts = zip(_parts(left), _parts(right), strict=True)
-        return all(_same_number(one, other, tolerance) for one, other in parts)
+        return all(same_number(one, other, tolerance) for one, other in parts)
     if left == right or (left != left and right != right):
         return True
     kinds = {type(left), type(right)}

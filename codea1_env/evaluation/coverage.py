@@ -203,9 +203,14 @@ class _Probes(ast.NodeTransformer):
             case ast.Match():
                 for each in node.cases:
                     each.body.insert(0, self._probe())
-                if not any(_matches_all(each) for each in node.cases):
+                if not any(each.guard is None and _matches_all(each.pattern) for each in node.cases):
                     node.cases.append(ast.match_case(ast.MatchAs(), None, [self._probe()]))
 
 
-def _matches_all(case: ast.match_case) -> bool:
-    return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
+def _matches_all(pattern: ast.pattern) -> bool:
+    match pattern:
+        case ast.MatchAs(pattern=inner):
+            return inner is None or _matches_all(inner)
+        case ast.MatchOr(patterns=patterns):
+            return _matches_all(patterns[-1])
+    return False

@@ -287,6 +287,7 @@ def test_unittest_asserts_are_read_and_what_is_no_call_is_left_out() -> None:
         ("code_contests", {}, "solutions must be a record of language and solution"),
         ("livecodebench", {}, "tests must be a list of records, got 'None'"),
         ("bigcodebench", {}, "a row must have the text entry_point"),
+        ("bigcodebench", BIG_ROW | {"entry_point": "other"}, "must define other, got task_func"),
         ("unleakedtestbench", {}, "a row must have the text code"),
         ("mbpp", {}, "a row must have the text code"),
     ],

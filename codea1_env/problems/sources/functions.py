@@ -103,6 +103,7 @@ _INSTRUCT = ("instruct_prompt", "instruction")
 def _read_big_code_bench(row: RowFields, source: Source, question: tuple[str, ...] = _COMPLETE) -> Draft:
     entry_point = row.text("entry_point")
     program = ParsedProgram(row.text(*_COMPLETE) + row.text("canonical_solution"), "prompt and solution together")
+    program.require(entry_point)
     names = [getattr(node, "name", "") for node in program.module.body]
     # What stands before the function, imports and constants, stands before every solution, as in its own evaluation.
     before = program.module.body[: names.index(entry_point)]

@@ -142,6 +142,7 @@ def test_refactory_is_a_directory_of_questions_with_students_programs(tmp_path: 
             f"{question}/ans/output_001.txt": "[3]\n",
             f"{question}/ans/input_002.txt": "top([], 0)",
             f"{question}/ans/output_002.txt": "[]",
+            f"{question}/ans/input_0015.txt": "top([1, 2], 1)",  # without its output
             f"{question}/code/reference/reference.py": "def top(xs, k):\n    return sorted(xs)[::-1][:k]\n",
             f"{question}/code/wrong/wrong_1.py": "def top(xs, k):\n    return sorted(xs)[:k]\n",
             f"{question}/code/wrong/wrong_2.py": "def top(xs, k)\n    return xs\n",

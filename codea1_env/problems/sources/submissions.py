@@ -57,6 +57,8 @@ def refactory_rows(path: Path) -> Iterator[Row]:
         raise ConfigurationError(f"{path} must hold Refactory's questions, each with code/reference/reference.py")
     for question in questions:
         inputs = sorted((question / "ans").glob("input_*.txt"))
+        outputs = [each.with_name(each.name.replace("input", "output", 1)) for each in inputs]
+        pairs = [pair for pair in zip(inputs, outputs, strict=True) if pair[1].is_file()]
         code = question / "code"
         yield {
             "name": question.name,
@@ -64,8 +66,8 @@ def refactory_rows(path: Path) -> Iterator[Row]:
             "imports": "".join(_texts([code / "global.py"])),
             "right": _texts([code / "reference" / "reference.py"]),
             "wrong": _texts(sorted(code.glob("wrong/*.py"))),
-            "inputs": _texts(inputs),
-            "outputs": _texts([each.with_name(each.name.replace("input", "output", 1)) for each in inputs]),
+            "inputs": _texts([given for given, _ in pairs]),
+            "outputs": _texts([expected for _, expected in pairs]),
         }
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,26 @@ def test_wherever_the_journal_was_cut_off_the_choice_is_the_same_and_no_suite_is
         assert report(cut, sandbox, tester) == expected
         assert cut.read_bytes() == content
         assert len(tester.shown) == 6 - 3 * sum(b'"kind":"suites"' in line for line in lines[:kept])
+
+
+def test_whatever_line_of_the_journal_is_lost_what_it_said_is_done_again(tmp_path: Path, sandbox: Any) -> None:
+    whole = tmp_path / "whole"
+    expected = report(whole, sandbox, Scripted())
+    lines = whole.read_bytes().splitlines(keepends=True)
+    for lost in range(1, len(lines)):
+        without = tmp_path / f"without-{lost}"
+        without.write_bytes(b"".join(lines[:lost] + lines[lost + 1 :]))
+        assert report(without, sandbox, Scripted()) == expected
+
+
+def test_programs_are_chosen_for_a_question_that_its_test_script_alone_judges(tmp_path: Path, sandbox: Any) -> None:
+    script = "from unittest import TestCase\nclass T(TestCase):\n    def test_it(self):\n        assert f(-1) == 1\n"
+    sets = {"a": [replace(ABSOLUTE, test_script=script), Problem("bare", "Q", "f", RIGHT, (), test_script=script)]}
+    coder, tester, plan = Scripted([SAME, RIGHT]), Scripted(), EvaluationPlan("coder", samples=2, judge="scripts")
+    with EvaluationJournal(tmp_path / "journal", journal_header(coder, sets, plan, None, tester)) as journal:
+        found = evaluate(coder, sets, plan, sandbox, journal, select_by=tester)
+    measures = {name: each and each["mean"] for name, each in found["sets"]["a"]["measures"].items()}
+    assert (found["sets"]["a"]["problems"], measures["chosen"], measures["avg@2"]) == (2, 1.0, 0.5)
 
 
 def test_the_command_writes_it_into_the_table(tmp_path: Path, capsys: Any) -> None:

@@ -423,16 +423,16 @@ class _ByScripts(_Coder):
     def _further(self, answered: Sequence[_Answered], rows: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
         """As the sealed judge's; `why`: what a program that failed came to; `disagree`: the programs on
         which the sealed judge says something else."""
-        asked = [each for each in answered if not _why_no_tests(self._arena, each[0])]
-        graded = super()._judged(asked, trim=False)
-        sealed = iter(zip(super()._further(asked, graded), graded, strict=True))
-        further = []
-        for (problem, _, _), row in zip(answered, rows, strict=True):
-            more, grades = ({}, []) if _why_no_tests(self._arena, problem) else next(sealed)
+        has_tests = [not _why_no_tests(self._arena, problem) for problem, _, _ in answered]
+        asked = [each for each, has in zip(answered, has_tests, strict=True) if has]
+        graded = iter(super()._judged(asked, trim=False))
+        sealed = [next(graded) if has else [] for has in has_tests]
+        further = super()._further(answered, sealed)
+        for (problem, _, _), row, grades, more in zip(answered, rows, sealed, further, strict=True):
             found = [disagreement(problem, grade, one) for grade, one in zip(grades, row, strict=bool(grades))]
             disagree = [each for each in found if each is not None]
             more["why"] = [verdict.told[:300] for verdict in row if not verdict.passed]
-            further.append(more | ({"disagree": disagree} if disagree else {}))
+            more |= {"disagree": disagree} if disagree else {}
         return further
 
 

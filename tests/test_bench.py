@@ -295,6 +295,10 @@ def test_a_cell_whose_interval_is_another_is_refused(tmp_path: Path) -> None:
         (lambda record: record["cells"][0].update(mean=0.9), "mean must be that of by_question"),
         (lambda record: record["cells"][0].update(by_question=[2.0]), "a cell must have"),
         (lambda record: record.pop("weights"), "weights must be of type dict"),
+        (lambda record: record["used"].update(tokens=None), "used must be numbers by name"),
+        (lambda record: record.update(allowed=[]), "allowed must be of type dict"),
+        (lambda record: record["parts"].update(code=[]), "parts.code must be a file and its digest by name"),
+        (lambda record: record["cells"].append(record["cells"][0]), "cells must be one of each set"),
         (lambda record: record.update(codea1_bench=2), "codea1_bench must be 1"),
         (lambda record: record.pop("codea1_bench"), "must be a file that `codea1 bench run` wrote, got "),
     ):
@@ -305,8 +309,16 @@ def test_a_cell_whose_interval_is_another_is_refused(tmp_path: Path) -> None:
         file.write_text(text)
     record = json.loads(file.read_text())
     del record["judge"]  # as before there was a number
-    file.write_text(json.dumps(record))
-    assert read_bench(file).record["judge"] == 1
+    file.write_text(json.dumps(record | {"digest": digest_of(record)}))
+    assert (read_bench(file).record["judge"], read_bench(file).is_whole) == (1, True)
+
+
+def test_files_of_one_track_have_as_many_questions_a_cell(tmp_path: Path) -> None:
+    for seed, count in enumerate((40, 39)):
+        cells = [Cell("bands", "coder", "hidden", (1.0,) * count)]
+        write_bench(tmp_path / f"{seed}.json", about("mine", seed), cells)
+    with pytest.raises(ConfigurationError, match="must have as many questions a cell"):
+        read_folders(tmp_path)
 
 
 def test_no_round_begins_behind_the_tokens(out: Path) -> None:

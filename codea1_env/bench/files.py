@@ -27,6 +27,7 @@ FIELDS: Mapping[str, type] = {
     "seed": int,
     "parts": dict,
     "used": dict,
+    "allowed": dict,
     "start": dict,
     "judge": int,
     "base": str,
@@ -77,11 +78,8 @@ class BenchFile:
     path: Path
     record: Mapping[str, Any]
     cells: tuple[Cell, ...]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing was changed since it was written, as far as a digest without a secret tells."""
-        return bool(self.record.get("digest") == digest_of(self.record))
+    is_whole: bool
+    """Whether nothing was changed since it was written, as far as a digest without a secret tells."""
 
 
 def digest_of(record: Mapping[str, Any]) -> str:
@@ -113,7 +111,8 @@ def read_bench(path: Path) -> BenchFile:
     require("codea1_bench" in record, str(path), "be a file that `codea1 bench run` wrote", record, FormatError)
     schema = record["codea1_bench"]
     require(schema == SCHEMA, f"{path}: codea1_bench", f"be {SCHEMA}", schema, FormatError)
-    record = {"judge": 1} | record  # files that say none are of the first
+    is_whole = record.get("digest") == digest_of(record)
+    record = {"judge": 1, "allowed": {}} | record  # files that say no judge are of the first
     for name, kind in FIELDS.items():
         require(type(record.get(name)) is kind, f"{path}: {name}", f"be of type {kind.__name__}", record.get(name),
                 FormatError)  # fmt: skip
@@ -121,7 +120,16 @@ def read_bench(path: Path) -> BenchFile:
         value = record["track"].get(name)
         is_right = type(value) is (int if name == "questions" else str)
         require(is_right, f"{path}: track.{name}", "be what the run wrote", value, FormatError)
-    return BenchFile(path, record, tuple(_cell(each, path) for each in record["cells"]))
+    for name in ("used", "allowed"):
+        are_numbers = all(map(is_number, record[name].values()))
+        require(are_numbers, f"{path}: {name}", "be numbers by name", record[name], FormatError)
+    code = record["parts"].get("code", {})
+    is_code = isinstance(code, dict) and all(isinstance(each, dict) for each in code.values())
+    require(is_code, f"{path}: parts.code", "be a file and its digest by name", code, FormatError)
+    cells = tuple(_cell(each, path) for each in record["cells"])
+    keys = [cell.key for cell in cells]
+    require(len(set(keys)) == len(keys), f"{path}: cells", "be one of each set, seat and measure", keys, FormatError)
+    return BenchFile(path, record, cells, is_whole)
 
 
 def _cell(each: object, path: Path) -> Cell:

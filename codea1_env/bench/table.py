@@ -97,6 +97,9 @@ def _columns(track: str, files: Sequence[BenchFile]) -> list[Column]:
     if len(digests) > 1:
         told = ", ".join(file.path.name for file in files)
         raise ConfigurationError(f"files of {track} must be of one track, got {len(digests)} of that name: {told}")
+    sizes = {(cell.key, len(cell.by_question)) for file in files for cell in file.cells}
+    if len(sizes) > len({key for key, _ in sizes}):
+        raise ConfigurationError(f"files of {track} must have as many questions a cell, got different numbers")
     require_comparable(
         (file.record["judge"] for file in files), files[0].record["track"]["family"], f"files of {track}"
     )
@@ -135,8 +138,8 @@ def estimate(values: np.ndarray, minus: np.ndarray | None = None) -> Interval | 
 
 
 def shown(values: np.ndarray | None, minus: np.ndarray | None = None) -> str:
-    """For a table; empty where there is nothing, and where question by question there is nothing to subtract."""
-    if values is None or (minus is not None and minus.shape[1] != values.shape[1]):
+    """For a table; empty where there is nothing."""
+    if values is None:
         return ""
     sign = "" if minus is None else "+"
     found = estimate(values, minus)
@@ -196,7 +199,7 @@ def notes(section: TableSection) -> list[str]:
 
 def faults(file: BenchFile) -> list[str]:
     """What keeps a file from counting beside the others."""
-    used, allowed = file.record["used"], file.record.get("allowed", {})
+    used, allowed = file.record["used"], file.record["allowed"]
     found = [] if file.is_whole else ["the file was changed since it was written"]
     limit = allowed.get("environment_s", 0)
     if limit and used.get("environment_s", 0) > limit:

@@ -221,7 +221,8 @@ def _again(given: argparse.Namespace) -> int:
         return 1
     print(f"then: {_processor(before)}, base {before.get('base_weights', 'not said')[:12]}")
     print(f"now:  {_processor(after)}, base {after.get('base_weights', 'not said')[:12]}")
-    expected = _intervals(given.output, [cell for cell in cells if cell.arm == chosen[0].arm])
+    alike = [cell for cell in cells if (cell.preset, cell.arm) == (chosen[0].preset, chosen[0].arm)]
+    expected = _intervals(given.output, alike)
     for name, value in before["measures"].items():
         now = after["measures"].get(name)
         print(f"{name:12} {value!r} {now!r} {_within(now, expected[name])}")

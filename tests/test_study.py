@@ -353,6 +353,8 @@ def test_an_arm_of_ones_own_stands_beside_the_others(recipe: str, tmp_path: Path
     assert [cell["measures"]["hidden"] for cell in results["cells"]] == [0.7, 0.701]
     assert results["provenance"]["git revision of the cells"] == "f" * 12
     assert (tmp_path / "out" / "smoke-hidden.png").stat().st_size > 1_000
+    command[3:4] = ["smoke", "bands"]
+    assert study.main(command) == 0
     assert study.main([*command, "--again", "smoke/mine/seed1"]) == 0
 
 

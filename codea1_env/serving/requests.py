@@ -69,7 +69,7 @@ def _known(given: Mapping[str, Any], problems: Mapping[str, Problem], response: 
     _require(not beside, "problem_id", "come without " + " and ".join(beside), given["problem_id"])
     name = given["problem_id"]
     _require(isinstance(name, str) and name in problems, "problem_id", "name one in the server's --problems", name)
-    problem, which = problems[name], given.get("which", "all")
+    problem, which = problems[name], "all" if given.get("which") is None else given["which"]
     _require(which in WHICH, "which", f"be one of {', '.join(WHICH)}", which)
     golden = problem.golden_tests if which != "hidden" else ()
     hidden = problem.hidden_tests if which != "golden" else ()

@@ -29,6 +29,13 @@ def test_a_coders_answer_earns_what_the_arena_grades() -> None:
     assert steps["wrong"]["metadata"] == {"executes": 1.0}
 
 
+def test_a_coders_row_may_say_nothing_more() -> None:
+    """Of a table with rows of both seats, the coder's have null."""
+    row = {"reward_spec": {"ground_truth": contract.LINE}, "extra_info": None}
+    env = gym.make("codea1-coder", extras=row)
+    assert env.step(contract.PROGRAMS["right"])["reward"] == 1.0
+
+
 def test_a_testers_answer_earns_what_the_arena_pays() -> None:
     steps = {name: made("tester", program=contract.WRONG).step(text) for name, text in contract.SUITES.items()}
     assert {name: step["reward"] for name, step in steps.items()} == contract.kills_by_the_arena()

@@ -27,7 +27,7 @@ class SeatEnv(BaseTextEnv):  # type: ignore[misc]  # SkyRL Gym ships no types
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Judges an answer. Returns the reward of the last one, and feedback before another one."""
-        problem, program = self._row["reward_spec"]["ground_truth"], self._row.get("extra_info", {}).get("program")
+        problem, program = self._row["reward_spec"]["ground_truth"], (self._row.get("extra_info") or {}).get("program")
         earned = self._rewards.now(self._rewards.of_row(problem, action, program, self._seat))
         self.turns += 1
         done = self.turns >= self.max_turns or earned.reward >= 1

@@ -324,6 +324,10 @@ def test_rows_are_the_same_from_parquet_json_lines_gzip_and_a_directory(tmp_path
     for path in (plain, packed, tmp_path / "rows.parquet"):
         assert list(local_rows(path)) == rows
     assert list(local_rows(tmp_path)) == rows * 3
+    folder = tmp_path / "as-spark-writes.parquet"
+    folder.mkdir()
+    (tmp_path / "rows.parquet").rename(folder / "part-0.parquet")
+    assert list(local_rows(tmp_path)) == rows * 3, "a folder is no file, whatever its name"
 
 
 def test_the_hub_loader_reads_what_the_hubs_own_library_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -361,6 +365,18 @@ def test_a_file_that_is_not_what_its_name_says_is_refused(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(error, match=message):
         list(local_rows(tmp_path / name))
+
+
+def test_a_parquet_file_that_is_damaged_behind_its_head_is_refused_by_name(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    file = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.Table.from_pylist([MBPP_ROW]), file)
+    content = file.read_bytes()
+    file.write_bytes(content[:30] + b"\xff" * 40 + content[70:])
+    with pytest.raises(FormatError, match=r"a\.parquet must be a Parquet file"):
+        list(local_rows(file))
 
 
 def test_missing_libraries_name_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

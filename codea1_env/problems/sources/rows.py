@@ -42,7 +42,7 @@ def local_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
     """
     path = Path(path)
     if path.is_dir():
-        files = sorted(each for each in path.rglob("*") if each.name.endswith(_SUFFIXES))
+        files = sorted(each for each in path.rglob("*") if each.name.endswith(_SUFFIXES) and each.is_file())
         if not files:
             raise ConfigurationError(f"{path} must hold files that end in {', '.join(_SUFFIXES)}, got none")
     elif path.is_file() and path.name.endswith(_SUFFIXES):
@@ -60,7 +60,7 @@ def _parquet(path: Path) -> Iterator[Row]:
         with parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(_BATCH_ROWS):
                 yield from batch.to_pylist()
-    except ArrowException as error:
+    except (ArrowException, OSError) as error:  # the second of damage behind the head
         raise FormatError(f"{path} must be a Parquet file, got: {error}") from None
 
 

@@ -112,7 +112,7 @@ def read_bench(path: Path) -> BenchFile:
     schema = record["codea1_bench"]
     require(schema == SCHEMA, f"{path}: codea1_bench", f"be {SCHEMA}", schema, FormatError)
     is_whole = record.get("digest") == digest_of(record)
-    record = {"judge": 1, "allowed": {}} | record  # files that say no judge are of the first
+    record = dict[str, Any](judge=1, allowed={}) | record  # files that say no judge are of the first
     for name, kind in FIELDS.items():
         require(type(record.get(name)) is kind, f"{path}: {name}", f"be of type {kind.__name__}", record.get(name),
                 FormatError)  # fmt: skip

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -436,3 +437,23 @@ def test_openrlhfs_requests(client: Any) -> None:
         assert refused.status_code == 422, refused.text
         assert said in refused.json()["error"]
     assert "must end in one of coder, tester" in client.post("/v1/openrlhf/judge", json=asked).json()["error"]
+
+
+def test_a_signal_while_the_server_starts_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from codea1_env.serving import supervisor
+    from codea1_env.serving.service import ServicePlan
+
+    begin = SpawnProcess._Popen
+
+    def interrupted(process: Any) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        return begin(process)
+
+    monkeypatch.setattr(SpawnProcess, "_Popen", staticmethod(interrupted))
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with supervisor.bound("127.0.0.1", 0) as listening:
+            assert supervisor.supervise(ServicePlan(), listening, "", 1 << 20) == 0
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

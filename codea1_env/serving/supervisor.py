@@ -51,7 +51,7 @@ def supervise(plan: ServicePlan, listening: socket.socket, token: str, most_byte
     def end(number: int, frame: Any) -> None:
         nonlocal is_ending
         is_ending = True
-        if process is not None:
+        if process is not None and process.pid is not None:  # else it is about to start
             process.terminate()
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -151,7 +151,7 @@ def test_a_run_has_one_style_on_the_whole_page_whatever_others_did_not_log(tmp_p
 
 
 def test_hostile_text_in_any_file_stays_text(tmp_path: Path) -> None:
-    directory = tmp_path / "<b>run&'\""
+    directory = tmp_path / "<b>run&'\"\u202e\x1b"
     run = write_hostile_run(directory)
     for text in (paged(read_runs([run]), HOSTILE, "x.html"), paged(read_runs([run, run]), HOSTILE)):
         found = assert_harmless(text)

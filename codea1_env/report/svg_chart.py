@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
 from itertools import pairwise
 
 from codea1_env.report.html_text import text
@@ -70,14 +69,14 @@ def stacked_bar(parts: Sequence[tuple[str, float]], most: float) -> str:
     """One horizontal bar of (label, seconds) parts; `most`: what the full width stands for."""
     told = ", ".join(f"{label} {shown(value)} s" for label, value in parts)
     elements = [
-        f'<svg class="bar" viewBox="0 0 600 22" preserveAspectRatio="none" role="img" aria-label="{escape(told)}">'
+        f'<svg class="bar" viewBox="0 0 600 22" preserveAspectRatio="none" role="img" aria-label="{text(told)}">'
     ]
     left = 0.0
     for number, (label, value) in enumerate(parts):
         width = 600 * value / most if most > 0 else 0.0
         elements.append(
             f'<rect class="fill f{number % COLOURS}" x="{left:.1f}" y="0" width="{width:.1f}" height="22">'
-            f"<title>{escape(label)}: {shown(value)} s</title></rect>"
+            f"<title>{text(label)}: {shown(value)} s</title></rect>"
         )
         left += width
     return "".join([*elements, "</svg>"])
@@ -150,7 +149,7 @@ def _line(line: Series, place: _Scale) -> list[str]:
     if line.has_marks:
         elements += [
             f'<circle class="fill f{line.style % COLOURS}" cx="{place.x(x)}" cy="{place.y(y)}" r="3.5">'
-            f"<title>{escape(line.label)}, round {shown(x)}: {shown(y)}</title></circle>"
+            f"<title>{text(line.label)}, round {shown(x)}: {shown(y)}</title></circle>"
             for x, y in points
         ]
     return elements
@@ -176,4 +175,4 @@ def _told(chart: Chart) -> str:
         f"{line.points[-1][0]}"
         for line in chart.series
     ]
-    return escape(f"{chart.title}. {'; '.join(lines)}")
+    return text(f"{chart.title}. {'; '.join(lines)}")

@@ -61,7 +61,7 @@ def keep(
     """Make the root, start the grader, answer the audit until it is gone."""
     machine = os.uname().machine
     _loopback_up()
-    _new_root(isolation, readable, machine)
+    _new_root(readable, machine)
     listener = socket.create_server(("127.0.0.1", PORT))
     listener.setblocking(False)
     with open(CANARY, "w") as file:
@@ -106,7 +106,7 @@ def _read_only(target: str) -> None:
         raise OSError(number, f"mount_setattr {target}: {os.strerror(number)}")
 
 
-def _new_root(isolation: ModuleType, readable: Sequence[str], machine: str) -> None:
+def _new_root(readable: Sequence[str], machine: str) -> None:
     shown = [path for path in _SYSTEM if os.path.lexists(path)]
     for path in sorted(readable, key=len):
         shown += [] if _is_below(path, shown) else [path]

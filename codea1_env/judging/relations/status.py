@@ -109,7 +109,7 @@ def related(
     asked = test, right, mutants, tolerance
     refused = _refused_by_look(judge, *asked) if test.look else _refused(*asked)
     if refused is None and not test.look:
-        refused = _refused_in_part(*asked)
+        refused = _refused_in_part(test, right, tolerance)
     if refused is None:
         return Status.VACUOUS, ""
     if refused <= earlier:
@@ -133,9 +133,7 @@ def _refused(test: Expectation, right: bytes, mutants: Sequence[bytes], toleranc
         return None
 
 
-def _refused_in_part(
-    test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances
-) -> set[Place] | None:
+def _refused_in_part(test: Expectation, right: bytes, tolerance: Tolerances) -> set[Place] | None:
     """Likewise, where a relation is about one part of the value alone: of the values near that part."""
     relation = test.relation
     assert relation is not None

@@ -82,8 +82,8 @@ def read_journal(path: Path) -> tuple[list[Answer], list[str]]:
         raise SystemExit(f"{path} must be of one set with --n 1, got {list(plan['problems'])}, n = {plan['samples']}")
     said = {line["problem_id"]: line for line in lines if line["kind"] == "answers"}
     answers, left_out = [], []
-    for score in (line for line in lines if line["kind"] == "score"):
-        name = score["problem_id"]
+    scores = {line["problem_id"]: line for line in lines if line["kind"] == "score"}  # the last, if scored again
+    for name, score in scores.items():
         if "left_out" in score:
             left_out.append(name)
             continue

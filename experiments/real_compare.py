@@ -85,11 +85,13 @@ def testers_of(directories: Sequence[Path]) -> dict[str, dict[str, list[float]]]
     suites: dict[str, dict[str, list[float]]] = {}
     for file in found(directories, "eval-tester-"):
         player = suites.setdefault(file.parent.name.removeprefix("eval-tester-"), {})
-        for line in (file.parent / "journal.jsonl").read_text().splitlines():
-            score = json.loads(line)
-            if score["kind"] == "score" and "suites" in score:
-                before = player.get(score["problem_id"], [0.0] * 4)
-                player[score["problem_id"]] = [a + b for a, b in zip(before, sums_of(score["suites"]), strict=True)]
+        lines = map(json.loads, (file.parent / "journal.jsonl").read_text().splitlines())
+        # Of a function that was scored again, the last line counts.
+        scores = {(line.get("set"), line["problem_id"]): line for line in lines if line["kind"] == "score"}
+        for (_, function), score in scores.items():
+            if "suites" in score:
+                before = player.get(function, [0.0] * 4)
+                player[function] = [a + b for a, b in zip(before, sums_of(score["suites"]), strict=True)]
     return suites
 
 

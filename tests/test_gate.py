@@ -33,6 +33,7 @@ def evaluated(tmp_path: Path) -> Path:
         score = {"kind": "score", "set": "set", "problem_id": name}
         lines.append({**score, "passed": [passed], "executes": [executes]})
     lines.append({"kind": "score", "set": "set", "problem_id": "T/5", "left_out": "it has no tests"})
+    lines.append(lines[2])  # scored again, after the line of its answers was lost
     (out / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return out
 

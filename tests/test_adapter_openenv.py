@@ -493,3 +493,9 @@ def test_the_example_is_short_and_plays(capsys: pytest.CaptureFixture[str], url:
     assert len(EXAMPLE.read_text().splitlines()) <= 32
     runpy.run_path(str(EXAMPLE))["main"](url)
     assert "coder's reward 1.000" in capsys.readouterr().out
+
+
+def test_a_port_that_there_is_not_ends_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        server.main(["--port", "99999"])
+    assert "port must be 0-65535" in capsys.readouterr().err

@@ -168,7 +168,7 @@ def main(arguments: list[str] | None = None) -> None:
         problems = tuple(read_problems(given.problems)) if given.problems else None
         table = TableRules(problems, tuple(given.seats), given.rounds)
         serve(table, host=given.host, port=given.port, sessions=given.sessions)
-    except (Codea1Error, OSError) as error:
+    except (Codea1Error, OSError, OverflowError) as error:  # the last of a port that there is not
         parser.error(str(error))
 
 

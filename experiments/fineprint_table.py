@@ -142,16 +142,6 @@ def pairs_table(cells: Cells) -> str:
     return markdown_table(head, rows)
 
 
-def seeds_of(cells: Cells, measure: str = "coder: passes all hidden tests") -> dict[str, list[float]]:
-    """By arm, the mean of each seed, in percent."""
-    tables = {arm: table_of(of_arm, MEASURES[measure]) for arm, of_arm in by_arm(cells).items()}
-    return {
-        arm: [round(float(mean), 1) for mean in table.mean(axis=1)]
-        for arm, table in tables.items()
-        if table is not None
-    }
-
-
 def clauses_table(cells: Cells) -> str:
     """Share of programs that pass all hidden tests of a clause, in percent, and of how many questions."""
     arms = by_arm(cells)

@@ -19,6 +19,7 @@ from codea1_env.rewards.duel import Status
 from codea1_env.sandbox.protocol import Limits, OutcomeKind, Sandbox
 
 MARK = "__PASS__"
+_AT_A_TIME = 256
 
 _REFERENCE = """
 import ast, json, sys
@@ -56,9 +57,7 @@ class Released:
     """Of (program, test), for tests that do not raise: whether the mark was seen."""
 
 
-def judge_as_released(
-    problem: Problem, programs: Sequence[str], tests: Sequence[str], sandbox: Sandbox, chunk: int = 256
-) -> Released:
+def judge_as_released(problem: Problem, programs: Sequence[str], tests: Sequence[str], sandbox: Sandbox) -> Released:
     """Every program on every test, each pair in a process of its own.
 
     Raises SandboxError where infrastructure fails or the reference prints nothing that can be read.
@@ -75,7 +74,7 @@ def judge_as_released(
         program_job(_CANDIDATE, (json.dumps({"program": program, "call": call, "value": value}),), Limits())
         for program, (call, value, _) in ((with_imports(problem, one), values[test]) for one, test in pairs)
     ]
-    results = [result for at in range(0, len(jobs), chunk) for result in sandbox.run(jobs[at : at + chunk])]
+    results = [result for at in range(0, len(jobs), _AT_A_TIME) for result in sandbox.run(jobs[at : at + _AT_A_TIME])]
     passes = {
         pair: result.loaded and result.outcomes[0].kind is OutcomeKind.VALUE and MARK in str(result.outcomes[0].value)
         for pair, result in zip(pairs, results, strict=True)

@@ -125,9 +125,8 @@ def without_runs(text: str) -> str:
     return text.rsplit(" (", 1)[0]
 
 
-def shift_minus(arm: str, setting: str = "strength 1", measure: str = "hidden") -> str:
-    cells = record("shift-results")
-    found = shift_report.differences_of(cells, setting, arm, measure)
+def shift_minus(arm: str) -> str:
+    found = shift_report.differences_of(record("shift-results"), "strength 1", arm, "hidden")
     return without_runs(estimates.shown(estimates.mean_by_base(estimates.by_base(found)), "+"))
 
 
@@ -157,8 +156,8 @@ def tester_more(player: str, measure: str) -> str:
 
 
 @cache
-def fineprint_minus(arm: str, measure: str = "coder: passes all hidden tests") -> str:
-    arms = fineprint_table.by_arm(record("fineprint"))
+def fineprint_minus(arm: str) -> str:
+    arms, measure = fineprint_table.by_arm(record("fineprint")), "coder: passes all hidden tests"
     ours, theirs = (
         fineprint_table.table_of(arms[name], fineprint_table.MEASURES[measure]) for name in ("Code-A1", arm)
     )

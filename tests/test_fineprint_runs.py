@@ -123,7 +123,6 @@ def test_intervals_are_over_seeds_and_questions() -> None:
     row = "| coder: passes all hidden tests | 25.0 [0.0, 50.0] | 12.5 [0.0, 50.0] | 100.0 [100.0, 100.0] |"
     assert row in table
     assert "| golden tests | +87.5 [+50.0, +100.0] | | |" in fineprint_table.pairs_table(cells)
-    assert fineprint_table.seeds_of(cells)["golden tests"] == [0.0, 25.0]
     assert "| odd | 1 | 0 | 0 | 100 |" in fineprint_table.clauses_table(cells)
     assert "| Code-A1 | 75/75 |" in fineprint_table.curve_table(cells)
 

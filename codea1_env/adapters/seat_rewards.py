@@ -116,7 +116,7 @@ class SeatRewards:
         told = f"{read.count(Verdict.PASS)} of {len(read)} tests passed."
         return Earned(grade.share, {"executes": float(bool(grade.executes))}, told)
 
-    async def attacked(self, problem: object, response: object, seed: int = 0) -> Earned:
+    async def attacked(self, problem: object, response: object) -> Earned:
         """R_C of the program under suites of the tester, which reads it first.
 
         Raises FormatError, SandboxError, and PlayerError where the tester cannot answer."""
@@ -126,7 +126,7 @@ class SeatRewards:
             raise ConfigurationError("SeatRewards must have a tester to attack a program, got none")
         program = self._arena.config.program(known, text).source
         asked = [TesterRequest(known, program)]
-        written = await asyncio.to_thread(responses_of, tester, asked, self._suites, seed=seed)
+        written = await asyncio.to_thread(responses_of, tester, asked, self._suites)
         score = await self._played(Match(known, (text,), (tuple(answer.text for answer in written[0]),)))
         code = score.codes[0]
         return Earned(

@@ -113,20 +113,29 @@ def _locked(lock: Path) -> int | None:
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _holds(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
+                os.close(descriptor)
+                return None
             if os.path.samestat(os.fstat(descriptor), lock.stat()):
                 return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
         except FileNotFoundError:  # its last holder has just removed it
             pass
-        except OSError as error:
-            if error.errno in _NO_LOCKS:
-                return descriptor
+        except OSError:
             os.close(descriptor)
             raise
         os.close(descriptor)
+
+
+def _holds(descriptor: int, kind: int) -> bool:
+    """Whether it has the lock now, as it does where the file system has none. `kind`: of `fcntl.flock`."""
+    try:
+        fcntl.flock(descriptor, kind)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
 
 
 def sync(path: Path) -> None:
@@ -148,7 +157,7 @@ class RunLock:
         """`alone`: nobody else may hold it. Raises ConfigurationError where it is not to be had within WAIT_S."""
         self._descriptor = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         deadline = time.monotonic() + WAIT_S
-        while not self._try(fcntl.LOCK_EX if alone else fcntl.LOCK_SH):
+        while not _holds(self._descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB):
             if time.monotonic() > deadline:
                 self.release()
                 raise ConfigurationError(
@@ -158,17 +167,10 @@ class RunLock:
 
     def share(self) -> None:
         """From now on others who write for this run may hold it, too."""
-        fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+        _holds(self._descriptor, fcntl.LOCK_SH)
 
     def release(self) -> None:
         """Idempotent."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def _try(self, kind: int) -> bool:
-        try:
-            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

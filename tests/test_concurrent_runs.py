@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import json
 import os
 import random
@@ -22,7 +24,7 @@ from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems import TestCase
 from codea1_env.problems.jsonl import bundled_problems, write_problems
 from codea1_env.records.recording import Recorder
-from codea1_env.whole_files import claimed, whole_file
+from codea1_env.whole_files import RunLock, claimed, whole_file
 
 COMMAND = [sys.executable, "-m", "codea1_env.cli"]
 IN_USE = "must not be in use by another run"
@@ -159,6 +161,19 @@ def test_one_file_is_one_claim_by_whatever_name(tmp_path: Path) -> None:
     with claimed("--output", tmp_path / "link"):
         pass
     assert names(tmp_path) == {"link", "here"}
+
+
+def test_where_the_file_system_has_no_locks_a_run_goes_on_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_here(descriptor: int, kind: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", none_here)
+    with claimed("--output", tmp_path / "out"):
+        lock = RunLock(tmp_path, alone=True)
+        lock.share()
+        lock.release()
 
 
 def test_what_a_link_names_is_written_and_the_link_stays(tmp_path: Path) -> None:

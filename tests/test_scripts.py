@@ -291,12 +291,14 @@ SCRIPTED = FORM + ADDS + "    def test_two(self):\n        self.assertEqual(task
 
 
 def test_a_reward_takes_a_script_only_where_it_is_allowed_and_pays_the_share_that_passes() -> None:
-    programs = [RIGHT, "def task_func(x):\n    return 2\n", "def task_func(x", "import os\nos._exit(0)\n"]
+    skips = "import unittest\ndef task_func(x):\n    raise unittest.SkipTest('no')\n"
+    programs = [RIGHT, "def task_func(x):\n    return 2\n", "def task_func(x", "import os\nos._exit(0)\n", skips]
     with Arena(LocalSandbox(), config=RewardConfig(allow_unsealed=True)) as arena:
         (grades,) = arena.grade_scripts([(asked(SCRIPTED), programs)])
         with pytest.raises(ConfigurationError, match="test_script must be there for 'p'"):
             arena.grade_scripts([(asked(""), programs)])
-    assert [(grade.share, grade.executes) for grade in grades] == [(1, True), (0.5, True), (0, False), (0, False)]
+    told = [(grade.share, grade.all_passed, grade.executes) for grade in grades]
+    assert told == [(1, True, True), (0.5, False, True), *[(0, False, False)] * 2, (0, False, True)]
     with (
         Arena(LocalSandbox()) as arena,
         pytest.raises(ConfigurationError, match="allow_unsealed must be True to grade by test scr"),

@@ -509,10 +509,10 @@ def _grade(result: TrialResult, tests: Sequence[OwnTest]) -> Grade:
 
 
 def _unsealed(verdict: ScriptVerdict) -> Grade:
-    """A program that fails as a whole, whatever its tests say, passes none."""
-    if verdict.failure:
-        return Grade(bool(verdict.tests), (Verdict.FAIL,))
+    """A program that fails as a whole passes none, whatever its tests say; so does one whose tests are all skipped."""
     told = [test.outcome == "passed" for test in verdict.tests if test.outcome != "skipped"]
+    if verdict.failure or not told:
+        return Grade(bool(verdict.tests), (Verdict.FAIL,))
     return Grade(True, tuple(Verdict.PASS if passed else Verdict.FAIL for passed in told))
 
 

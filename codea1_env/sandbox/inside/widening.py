@@ -16,6 +16,7 @@ Does not promise that a hostile program has no more than MOST_THREADS, nor, wher
 import _thread
 import atexit
 import builtins
+import functools
 import gc
 import io
 import os
@@ -137,10 +138,11 @@ def count_threads() -> None:
 
 
 def import_modules(has_processes: bool) -> None:
-    """In a zygote of a wider world: those that programs with threads use."""
+    """In a zygote of a wider world: those that programs with threads use. What stands in for the rest is set there."""
     import multiprocessing.context
     import threading
 
+    os.chmod, os.utime = _of_a_file(os.chmod), _of_a_file(os.utime)
     if has_processes:
         cores = min(os.cpu_count() or 1, _MOST_CORES)
         os.cpu_count = lambda: cores
@@ -151,6 +153,18 @@ def import_modules(has_processes: bool) -> None:
     context.RLock = lambda self: threading.RLock()
     context.Semaphore = lambda self, value=1: threading.Semaphore(value)
     context.BoundedSemaphore = lambda self, value=1: threading.BoundedSemaphore(value)
+
+
+def _of_a_file(change: Callable[..., None]) -> Callable[..., None]:
+    """`change`, which the kernel's filter says is done without a look at the file: a missing one is an error, by which
+    `Path.touch` finds out that it has to make it."""
+    stat = os.stat
+
+    def changed(path: Any, *arguments: Any, **named: Any) -> None:
+        stat(path, **{name: named[name] for name in ("dir_fd", "follow_symlinks") if name in named})
+        change(path, *arguments, **named)
+
+    return functools.wraps(change)(changed)
 
 
 def _counted(start: Callable[..., Any]) -> Callable[..., Any]:

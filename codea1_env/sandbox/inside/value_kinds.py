@@ -404,6 +404,7 @@ _AS_PLAIN: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
     ("collections", "ChainMap", _as_dict),
     ("types", "MappingProxyType", lambda base, value: dict(value)),
     ("sortedcontainers", "SortedDict", _as_dict),
+    ("sortedcontainers", "SortedList", lambda base, value: [*base.__iter__(value)]),
     ("builtins", "memoryview", _bytes_of),
     ("numpy", "generic", _scalar),
     ("sympy", "Rational", _rational),

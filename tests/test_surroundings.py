@@ -35,6 +35,62 @@ def test_a_path_is_that_of_a_file_with_what_was_written(body: str) -> None:
     assert read(body) == [WRITTEN]
 
 
+HERE = "f(scratch_file({'a': '1 2'}, '.') and 'a')"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "def test():\n    with open('a', 'w') as out:\n        out.write('1 2')\n    assert f('a') == 3\n",
+        "def test():\n    open('a', 'w').write('1 2')\n    assert f('a') == 3\n",
+        "def test():\n    out = open('a', 'w')\n    out.write('1 2')\n    out.close()\n    assert f('a') == 3\n",
+        "def test():\n    Path('a').write_text('1 2')\n    assert f('a') == 3\n",
+        "def make():\n    for name in ['a']:\n        with open(name, 'w') as out:\n            out.write('1 2')\n"
+        "class T:\n    def setUp(self):\n        make()\n"
+        "    def test_a(self):\n        assert f('a') == 3\n    def test_b(self):\n        assert f('a') == 3\n",
+    ],
+)
+def test_files_of_the_directory_that_the_program_works_in(body: str) -> None:
+    assert {*read(body)} == {HERE}
+
+
+def test_paths_below_that_directory() -> None:
+    code = """
+class TestF(unittest.TestCase):
+    def setUp(self):
+        self.root = os.path.join(os.getcwd(), 'data')
+        if not os.path.exists(self.root):
+            os.makedirs(self.root)
+        for i in range(2):
+            open(f"{self.root}/{i}.txt", 'a').close()
+
+    def test_texts(self):
+        self.assertEqual(f(self.root + '/0.txt', 5), os.path.join(self.root, '1.txt'))
+
+    def test_path(self):
+        self.assertEqual(f(Path('data') / '1.txt'), 3)
+"""
+    files = "{'data': None, 'data/0.txt': '', 'data/1.txt': ''}"
+    assert read(code) == [
+        f"f(scratch_file({files}, '.') and './data/0.txt', 5)",
+        f"f(scratch_file({files}, 'data/1.txt'))",
+    ]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["'/tmp/a'", "'../a'", "unknown", "'~/a'"],
+)
+def test_files_elsewhere_are_not_made(path: str) -> None:
+    code = f"def test():\n    with open({path}, 'w') as out:\n        out.write('1 2')\n    assert f('a') == 3\n"
+    assert read(code) == ["f('a')"]
+
+
+def test_a_call_whose_files_are_not_plain_to_see_is_read_without_them() -> None:
+    code = "def test():\n    open('a', 'w').write(unknown())\n    assert f('b') == 3\n"
+    assert read(code) == ["f('b')"]
+
+
 def test_files_of_tempfile() -> None:
     code = """
 class TestF(unittest.TestCase):
@@ -53,8 +109,8 @@ class TestF(unittest.TestCase):
         self.assertEqual(f(out.name), 3)
 """
     assert read(code) == [
-        "f(str(scratch_file({'t1': None, 't1/a': '1' + '2'}, 't1')))",
-        "f(str(scratch_file({'t2': None, 't2/a': '1' + '2', 't3.txt': json.dumps([1])}, 't3.txt')))",
+        "f(scratch_file({'t1': None, 't1/a': '1' + '2'}, '.') and 't1')",
+        "f(scratch_file({'t2': None, 't2/a': '1' + '2', 't3.txt': json.dumps([1])}, '.') and 't3.txt')",
     ]
 
 
@@ -164,6 +220,7 @@ def test_forms_of_claims(code: str, calls: list[str]) -> None:
 SUM = "def f(path):\n    return sum(map(int, open(path).read().split()))\n"
 SAY = "def f(x):\n    print(x)\n    return x\n"
 FILES = "def test(tmp_path):\n    p = tmp_path / 'a'\n    p.write_text('1 2')\n    assert f(str(p)) == 3\n"
+BESIDE = "def test():\n    open('a', 'w').write('1 2')\n    assert f('a') == 3\n"
 SAID = "def test(capsys):\n    f(12)\n    assert capsys.readouterr().out == '12\\n'\n"
 
 
@@ -171,6 +228,7 @@ SAID = "def test(capsys):\n    f(12)\n    assert capsys.readouterr().out == '12\
     ("right", "wrong", "suite"),
     [
         (SUM, SUM.replace("sum", "max"), FILES),
+        (SUM, SUM.replace("sum", "max"), BESIDE),
         (SUM, "import os\ndef f(path):\n    os.unlink(path)\n    return 3 + len(path) // 4\n", FILES),
         (SAY, SAY.replace("print(x)", "print(-x)"), SAID),
         (SAY, SAY.replace("print(x)", ""), SAID),
@@ -190,3 +248,25 @@ def test_a_right_program_passes_and_a_wrong_one_fails(sandbox: Sandbox, right: s
         ["pass"],
         ["fail"],
     ]
+
+
+def test_no_other_call_finds_the_files(sandbox: Sandbox) -> None:
+    lines = "import pandas\ndef f(path):\n    return list(pandas.read_csv(path, header=None)[0])\n"
+    there = "    assert f('a') == [1, 2]\n"
+    suite = f"def test():\n    open('a', 'w').write('1\\n2')\n{there * 2}"
+    suite += "def test_none():\n    with pytest.raises(FileNotFoundError):\n        f('a')\n"
+    problem = Problem("own/f", "Write f, which may raise FileNotFoundError.", "f", reference_solution=lines)
+    arena = Arena(sandbox, RewardConfig(fidelity="wide"), on_failure="raise")
+    duel = arena.play([Match(problem, (lines,), ((suite,),))], update_book=False)[0].suites[0][0].duel
+    assert [(str(test.status), str(test.verdict)) for test in duel.tests] == [
+        ("kept", "pass"), ("duplicate", "None"), ("kept", "pass"),
+    ]  # fmt: skip
+
+
+def test_a_path_that_a_program_gives_is_that_which_the_test_states(sandbox: Sandbox) -> None:
+    program = "import os\ndef f(path):\n    return os.path.join(path, 'b')\n"
+    suite = "def test(tmp_path):\n    assert f(str(tmp_path)) == str(tmp_path / 'b')\n"
+    problem = Problem("own/f", "Write f.", "f", reference_solution=program)
+    arena = Arena(sandbox, RewardConfig(fidelity="wide"), on_failure="raise")
+    duel = arena.play([Match(problem, (program,), ((suite,),))], update_book=False)[0].suites[0][0].duel
+    assert [(str(test.status), str(test.verdict)) for test in duel.tests] == [("kept", "pass")]

@@ -40,8 +40,10 @@ METHODS = frozenset(name for owner in ("str", "list", "dict", "set") for name in
 """What it may call of a value."""
 LOOKED = frozenset(f"{module}.{name}" for module, names in LOOKED_NAMES.items() for name in names)
 """And those that a look at what came back may (`wide/looking.py`), with attributes and LOOKED_METHODS of values."""
-MAX_CODE = 400
-"""Characters of an argument that is code."""
+MAX_CODE = 4096
+"""Characters of an argument that is code: it may hold what a test writes into a file."""
+_MAX_CHAIN = 400
+"""Methods that are called one on another."""
 NO_NAMES: frozenset[str] = frozenset()
 """Of the modules' names, in paper fidelity."""
 
@@ -215,7 +217,7 @@ def _call_arguments(
         pass
     elif is_method and known:
         owner = node.func.value  # type: ignore[attr-defined]  # of an Attribute
-        check_pure(owner, entry_point, bound, MAX_CODE, known, is_code=is_code)
+        check_pure(owner, entry_point, bound, _MAX_CHAIN, known, is_code=is_code)
     elif type(node.func) is not ast.Name:
         raise Rejected(NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
     elif node.func.id not in (CODE_BUILTINS if is_code else STATED if known else BUILTINS) or _is_bound(
@@ -285,8 +287,9 @@ def _is_value(dotted: str, names: frozenset[str], is_code: bool) -> bool:
 
 
 def check_code_argument(node: ast.AST, entry_point: str, room: int) -> None:
-    """Raises Rejected unless an argument is code: a function or a type by name, a lambda, a generator, or a call."""
-    if type(node) not in (ast.Call, ast.Lambda, ast.Name, ast.Attribute, ast.GeneratorExp):
+    """Raises Rejected unless an argument is code: a function or a type by name, a lambda, a generator, a call, or
+    what decides between these."""
+    if type(node) not in (ast.Call, ast.Lambda, ast.Name, ast.Attribute, ast.GeneratorExp, ast.BoolOp):
         raise Rejected(NAMED.get(type(node), Reason.FORBIDDEN_CALL))
     if type(node) is not ast.Name or node.id not in GIVEN or node.id == entry_point:
         check_code(node, entry_point, (), room)

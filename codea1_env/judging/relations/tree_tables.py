@@ -48,9 +48,13 @@ def attribute(tree: Any, name: str) -> Any:
         raise LookupError("no such attribute")
     if name == "columns":
         return _names_of_columns(parts[0])
-    if name == "values":
-        return {"k": ["ndarray", parts[0], [len(parts[3])], parts[3]]}
     shape = [len(items_in(parts[1])), len(parts[0])] if kind == "DataFrame" else [len(parts[-1])]
+    if name == "values" and kind == "DataFrame":
+        _, _, columns, types = parts
+        dtype = types[0] if len({*types}) == 1 else "float64" if _NUMBERS.issuperset(types) else "object"
+        return {"k": ["ndarray", dtype, shape, [*chain.from_iterable(zip(*columns, strict=True))]]}
+    if name == "values":
+        return {"k": ["ndarray", parts[0], shape, parts[3]]}
     shape = parts[1] if kind == "ndarray" else shape
     return {"shape": {"t": shape}, "ndim": len(shape), "size": math.prod(shape), "empty": 0 in shape}[name]
 
@@ -62,9 +66,11 @@ _OF_TABLES: Mapping[str, tuple[str, str]] = {
     "ndarray": ("dtype", "shape ndim size"),
     "Index": ("dtype name", "shape size empty"),
     "Series": ("dtype name index", "shape ndim size empty values"),
-    "DataFrame": ("- index", "shape ndim size empty columns"),
+    "DataFrame": ("- index", "shape ndim size empty columns values"),
 }
 """{kind: names of its first parts as attributes, and of what follows from the parts}."""
+_NUMBERS = frozenset(("int64", "float64"))
+"""Types of columns whose values are one array of floats."""
 
 
 def _names_of_columns(columns: list[Any]) -> Any:

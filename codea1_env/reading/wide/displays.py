@@ -119,7 +119,7 @@ def is_simpler(node: ast.AST) -> bool:
     if isinstance(node, ast.Attribute):
         return node.attr == ITSELF
     is_named = isinstance(node, ast.keyword) and node.arg is None
-    return isinstance(node, ast.Subscript | ast.Starred) or is_named or is_copy(node)
+    return isinstance(node, ast.Subscript | ast.Starred) or is_named or is_copy(node) or bool(_subtracted(node))
 
 
 def is_copy(node: ast.AST) -> bool:
@@ -132,6 +132,22 @@ def is_copy(node: ast.AST) -> bool:
     return False
 
 
+def _subtracted(node: ast.AST) -> list[ast.expr]:
+    """The sides of `round(abs(a - [1]), 7) == 0`, one of which is no number: unittest asks first whether they are
+    equal, and nothing else can make such a test pass."""
+    match node:
+        case ast.Compare(
+            left=ast.Call(
+                func=ast.Name(id="round"),
+                args=[ast.Call(func=ast.Name(id="abs"), args=[ast.BinOp(left=one, op=ast.Sub(), right=other)]), _],
+            ),
+            ops=[ast.Eq()],
+        ):
+            sides = [one, other]
+            return sides if any(isinstance(each, ast.List | ast.Tuple | ast.Dict) for each in sides) else []
+    return []
+
+
 class Simplified(ast.NodeTransformer):
     """Takes elements out of displays (`[1, 2][0]`, `{"a": 1}["a"]`) and displays for their copies, unpacks those with
     one or two stars among arguments, and takes its message for the `str` of an exception.
@@ -141,6 +157,11 @@ class Simplified(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        sides = _subtracted(node)
+        return ast.Compare(sides[0], [ast.Eq()], sides[1:]) if sides else node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         self.generic_visit(node)

@@ -228,7 +228,7 @@ def with_setup(
     own = [each for each in node.body if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None]
     kept = {target.id for each in own for target in targets_of(each) if isinstance(target, ast.Name)}
     as_names = _Attributes(node.name, kept | {*helpers} | {name for setup in setups for name in _kept_by(setup)})
-    if not as_names.kept:
+    if not as_names.kept and not setups:
         return list(methods)
     before: list[ast.stmt] = [as_names.of_class(each) for each in own]
     before += [as_names.visit(statement) for setup in setups for statement in takewhile(_is_before, setup.body)]

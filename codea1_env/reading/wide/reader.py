@@ -40,7 +40,7 @@ from codea1_env.reading.wide.questions import others_in
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, HOMES, IMPORTED, read_condition
 from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, targets_of, unpacked, waiting
-from codea1_env.reading.wide.surroundings import Surroundings
+from codea1_env.reading.wide.surroundings import Surroundings, where_nothing_is
 from codea1_env.sandbox.inside.scope import SHORT
 
 MAX_TESTS = 256
@@ -222,6 +222,8 @@ class WideReader:
         if isinstance(statement, ast.If) and is_main(statement):
             self._body(statement.body, source)
             return ""  # what stands behind it may be another file
+        if (fresh := where_nothing_is(statement)) is not None:
+            return self._body(fresh, source)
         if (caught := tried(statement)) is not None:
             return self._tried(caught, statement, source)
         if isinstance(statement, ast.Assert):
@@ -598,7 +600,8 @@ class WideReader:
 
     def _called(self, known: _Function, call: ast.Call) -> None:
         """A call of a function of the suite's: read with these arguments, but a test function no second time."""
-        if known.is_read and known.parameters in ([], [CANDIDATE]) and not known.node.args.vararg:
+        is_same = known.parameters in ([], [CANDIDATE]) and not known.node.args.vararg
+        if known.is_read and is_same and _asserts(known.node):
             return
         try:
             given = {name: self._inlined(argument) for name, argument in known.given_by(call).items()}

@@ -3,31 +3,45 @@
     p = tmp_path / "a.txt"                           f(scratch_file({"t0/a.txt": "1 2"}, "t0/a.txt"))
     p.write_text("1 2")
     assert f(p) == 3
+    with open("a.txt", "w") as out:                  f(scratch_file({"a.txt": "1 2"}, ".") and "a.txt")
+        out.write("1 2")
+    assert f("a.txt") == 3
     f(3); assert capsys.readouterr().out == "3"      printed(lambda: f(3)) == "3"
 
 `scratch_file` makes the files in the scratch directory of the program's process and gives the path of one; `printed` is
-a question, the text that its calls write to standard output. Directories are those of `tmp_path` and `tempfile`. A file
-whose content is not plain to see is unknown, and so is every path of that test. Nothing is evaluated or written here.
+a question, the text that its calls write to standard output. Directories are those of `tmp_path` and `tempfile`, and
+the one that the program works in. A file whose content is not plain to see is unknown, and so is every path of that
+test, but for relative ones. Nothing is evaluated or written here.
 """
 
 from __future__ import annotations
 
 import ast
+import posixpath
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from codea1_env.reading import grammar
 from codea1_env.reading.parsing import copied, names_in
 from codea1_env.reading.pure_expressions import given_in, known_name
 from codea1_env.reading.wide import questions
-from codea1_env.sandbox.inside.scope import FILE, PRINTED
+from codea1_env.sandbox.inside.scope import FILE, PRINTED, PURE
 
 _DIRECTORIES = frozenset(("tempfile.mkdtemp", "mkdtemp", "tempfile.TemporaryDirectory", "TemporaryDirectory"))
 _OPENED = frozenset(("tempfile.NamedTemporaryFile", "NamedTemporaryFile", "tempfile.mkstemp", "mkstemp"))
 _LISTENING = frozenset(("redirect_stdout", "contextlib.redirect_stdout", "patch", "mock.patch", "unittest.mock.patch"))
-_WRITING = frozenset(("w", "wt", "wb", "x", "w+", "w+b", "wb+"))
+_WRITING = re.compile(r"[wax][bt+:a-z0-9]*")
+"""Modes in which a file is opened to be written."""
+_PATHS = frozenset(("os", "Path", "pathlib"))
+_EVALUATED = PURE | {"json"}
+"""Names in the contents of files that are known."""
 _UNKNOWN = ast.Name("__unknown__", ast.Load())
+_EXISTING = ("os.path.exists", "os.path.isdir", "os.path.isfile")
 _WHOLE = ("write_text", "write_bytes")
+_UNNAMED = "__unnamed__"
+"""An open file that gets no name: `open("a", "w").close()`."""
 _MOST = 32
 """Pieces of one file, or files of one test; with more they are unknown."""
 
@@ -64,12 +78,14 @@ class Surroundings:
 
     def settled(self, node: ast.expr) -> ast.expr:
         """The expression with every path as that of a file among those that are there now."""
-        if not self._files and self._printing is None:
+        if not self._files and self._printing is None and _PATHS.isdisjoint(names_in(node)):
             return node
-        is_known = len(self._files) <= _MOST
-        names: list[ast.expr | None] = [*map(ast.Constant, self._files)] if is_known else [_UNKNOWN]
-        settled = _Settled(ast.Dict(names, [*map(_sum, self._files.values())] if is_known else [_UNKNOWN]))
-        return settled.visit(copied(node))  # type: ignore[return-value]  # an expression stays one
+        files = ast.Dict([*map(ast.Constant, self._files)], [*map(_sum, self._files.values())])
+        is_known = len(self._files) <= _MOST and _are_evaluated(files)
+        settled = _Settled(files if is_known else None).visit(copied(node))
+        if is_known and self._files:
+            settled = _Beside(self._entry_point, _path(".", files)).visit(settled)
+        return settled  # type: ignore[return-value]  # an expression stays one
 
     def made(self, value: ast.expr, name: str = "") -> ast.expr | None:
         """The path of a directory or file that an expression makes; None for another. `name`: of what is open then."""
@@ -86,20 +102,21 @@ class Surroundings:
         return None
 
     def opened(self, value: ast.expr, name: str) -> bool:
-        """Whether an expression opens a file of this name, to be written anew."""
+        """Whether an expression opens a file of this name, to be written."""
         match value:
-            case ast.Call(func=ast.Name(id="open"), args=[path, ast.Constant(value=mode), *_]):
+            case ast.Call(func=ast.Name(id="open"), args=[path, ast.Constant(value=str(mode)), *_]):
                 pass
-            case ast.Call(func=ast.Attribute(attr="fdopen"), args=[path, ast.Constant(value=mode), *_]):
+            case ast.Call(func=ast.Attribute(attr="fdopen"), args=[path, ast.Constant(value=str(mode)), *_]):
                 pass
-            case ast.Call(func=ast.Attribute(value=path, attr="open"), args=[ast.Constant(value=mode), *_]):
+            case ast.Call(func=ast.Attribute(value=path, attr="open"), args=[ast.Constant(value=str(mode)), *_]):
                 pass
             case _:
                 return False
         place = _place(path)
-        if place is None or mode not in _WRITING:
+        if place is None or not _WRITING.fullmatch(mode):
             return False
-        self._files[place[0]], self._open[name] = (), place[0]
+        self._files[place.name] = self._files.get(place.name, ()) if mode[0] == "a" else ()
+        self._open[name] = place.name
         return True
 
     def closed(self, name: str) -> None:
@@ -114,6 +131,8 @@ class Surroundings:
         """Take a statement that writes a file or makes a directory. False for any other one."""
         owner = call.func.value if isinstance(call.func, ast.Attribute) else None
         how, given = getattr(call.func, "attr", ""), given_in(call)
+        if owner is not None and self.opened(owner, _UNNAMED):
+            call, owner = ast.Call(ast.Attribute(ast.Name(_UNNAMED), how), given, []), ast.Name(_UNNAMED)
         named = [self._open[name] for name in names_in(call) if name in self._open]
         if named:
             if isinstance(owner, ast.Name) and how in ("close", "flush", "seek"):
@@ -124,15 +143,16 @@ class Surroundings:
             elif known_name(call.func) == "json.dump" and is_plain and len(call.args) == 2:
                 dumps = ast.Attribute(ast.Name("json", ast.Load()), "dumps", ast.Load())
                 content = ast.Call(dumps, call.args[:1], call.keywords)
-            for place in named:
-                parts = (*self._files[place], content)
-                self._files[place] = parts if len(parts) <= _MOST else (_UNKNOWN,)
+            text = _written(content)
+            for name in named:
+                parts = (*self._files[name], content if text is None else ast.Constant(text))
+                self._files[name] = parts if len(parts) <= _MOST else (_UNKNOWN,)
             return True
         is_of_os = known_name(call.func) in ("os.mkdir", "os.makedirs")
         path = _place(call.args[0] if is_of_os and call.args else owner)
         if path is None or (how not in ("touch", "mkdir") and not is_of_os and not (how in _WHOLE and call.args)):
             return False
-        self._files[path[0]] = () if how == "touch" else call.args[:1] if how in _WHOLE else (ast.Constant(None),)
+        self._files[path.name] = () if how == "touch" else call.args[:1] if how in _WHOLE else (ast.Constant(None),)
         return True
 
     def spoilt(self, node: ast.AST) -> None:
@@ -186,8 +206,34 @@ class Surroundings:
         return _path(place)
 
 
-def _path(place: str) -> ast.Call:
-    return ast.Call(ast.Name(FILE, ast.Load()), [ast.Dict([], []), ast.Constant(place)], [])
+def where_nothing_is(statement: ast.stmt) -> Sequence[ast.stmt] | None:
+    """What is done where there is no file yet, as at the beginning of each test: `if not os.path.exists(p): ...`. None
+    for another statement."""
+    test = statement.test if isinstance(statement, ast.If) and not statement.orelse else None
+    asked = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    if not isinstance(asked, ast.Call) or known_name(asked.func) not in _EXISTING:
+        return None
+    return [] if asked is test else statement.body  # type: ignore[attr-defined]  # an If
+
+
+class _Place(NamedTuple):
+    text: str
+    """As it is written."""
+    is_text: bool = False
+    is_made: bool = True
+    """Below a directory that the test has made; else it stands in the suite as a relative path."""
+
+    @property
+    def name(self) -> str:
+        """Among the files."""
+        return posixpath.normpath(self.text)
+
+    def below(self, *names: str, is_text: bool) -> _Place:
+        return self._replace(text=posixpath.join(self.text, *names), is_text=is_text)
+
+
+def _path(place: str, files: ast.Dict | None = None) -> ast.Call:
+    return ast.Call(ast.Name(FILE, ast.Load()), [files or ast.Dict([], []), ast.Constant(place)], [])
 
 
 def _text(path: ast.expr) -> ast.Call:
@@ -201,44 +247,104 @@ def _sum(parts: Sequence[ast.expr]) -> ast.expr:
     return whole
 
 
-def _place(node: ast.AST | None) -> tuple[str, bool] | None:
-    """Where the file of a path is, and whether the path is a text; None for what is no path."""
+def _place(node: ast.AST | None) -> _Place | None:
+    """Where the file of a path is; None for what is no path, or goes elsewhere."""
     below: Sequence[ast.expr] = ()
     match node:
+        case ast.Constant(value=str(text)):
+            return _here(text)
         case ast.Call(func=ast.Name(id=name), args=[_, ast.Constant(value=str(place))]) if name == FILE:
-            return place, False
+            return _Place(place)
+        case ast.Call(func=called, args=[]) if known_name(called) in ("os.getcwd", "Path.cwd", "pathlib.Path.cwd"):
+            return _here(".")
         case ast.Call(func=ast.Name(id="str" | "Path"), args=[owner]):
             is_text = node.func.id == "str"  # type: ignore[attr-defined]
         case ast.BinOp(left=owner, op=ast.Div(), right=right):
             is_text, below = False, [right]
+        case ast.BinOp(op=ast.Add()) | ast.JoinedStr():
+            return _joined(node)
         case ast.Call(func=ast.Attribute(value=owner, attr="joinpath"), args=[*below]):
             is_text = False
         case ast.Call(func=called, args=[owner, *below]) if known_name(called) in ("os.path.join", "pathlib.Path"):
             is_text = known_name(called) == "os.path.join"
         case ast.Call(func=called, args=[owner]) if known_name(called) == "os.fspath":
             is_text = True
-        case ast.JoinedStr(values=[ast.FormattedValue(value=owner), ast.Constant(value=str(end))]) if end[:1] == "/":
-            is_text, below = True, [ast.Constant(end[1:])]
         case _:
             return None
-    found = _place(owner)
-    names = [each.value for each in below if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    if found is None or len(names) < len(below) or any(".." in name or name[:1] == "/" for name in names):
+    found, names = _place(owner), [*map(_written, below)]
+    if found is None or any(not name or ".." in name or name[:1] == "/" for name in names):
         return None
-    return "/".join((found[0], *names)), is_text
+    return found.below(*names, is_text=is_text)  # type: ignore[arg-type]  # none is None
+
+
+def _here(text: str) -> _Place | None:
+    """The place of a path that is relative, as written."""
+    if not text or text[:1] in "/~" or ".." in text or "\0" in text or "\n" in text:
+        return None
+    return _Place(text, is_text=True, is_made=False)
+
+
+def _joined(node: ast.BinOp | ast.JoinedStr) -> _Place | None:
+    """Of texts one after another, of which the first may be a path."""
+    if (text := _written(node)) is not None:
+        return _here(text)
+    first, *others = node.values if isinstance(node, ast.JoinedStr) else (node.left, node.right)
+    owner = _place(first.value if isinstance(first, ast.FormattedValue) else first)
+    end = _written(ast.JoinedStr(others)) or ""
+    is_below = owner is not None and end[:1] == "/" and ".." not in end
+    return owner.below(end[1:], is_text=True) if owner is not None and is_below else None
+
+
+def _written(node: ast.AST) -> str | None:
+    """A text that is plain to see."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.FormattedValue(value=ast.Constant(value=str() | int() as text), conversion=-1, format_spec=None):
+            return str(text)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            parts = [_written(left), _written(right)]
+        case ast.JoinedStr(values=values):
+            parts = [*map(_written, values)]
+        case _:
+            return None
+    return None if None in parts else "".join(parts)  # type: ignore[arg-type]  # none is None
+
+
+def _are_evaluated(files: ast.Dict) -> bool:
+    """Whether what is written to them can be said without the suite."""
+    names = [node for node in ast.walk(files) if isinstance(node, ast.Name)]
+    bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return {node.id for node in names} - bound <= _EVALUATED
 
 
 class _Settled(ast.NodeTransformer):
     """Changes the tree that it is given."""
 
-    def __init__(self, files: ast.Dict) -> None:
+    def __init__(self, files: ast.Dict | None) -> None:
+        """`files`: all that are there; None where that is not known."""
         self._files = files
 
     def visit(self, node: ast.AST) -> ast.AST:
-        if (found := _place(node)) is not None:
-            path = ast.Call(ast.Name(FILE, ast.Load()), [self._files, ast.Constant(found[0])], [])
-            return _text(path) if found[1] else path
+        if _written(node) is None and (found := _place(node)) is not None:
+            if self._files is None and found.is_made:
+                return _UNKNOWN
+            return ast.Constant(found.text) if found.is_text else _path(found.name, self._files)
         match node:
             case ast.Call(func=ast.Lambda(args=ast.arguments(args=[], vararg=None), body=body), args=[], keywords=[]):
                 return self.visit(body)  # `buffer.getvalue()`
         return self.generic_visit(node)
+
+
+class _Beside(ast.NodeTransformer):
+    """Has the files made before a call that is given none of them: `f(scratch_file(...) and x)`."""
+
+    def __init__(self, entry_point: str, made: ast.expr) -> None:
+        self._entry_point = entry_point
+        self._made = made
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        given = [*node.args, *(each.value for each in node.keywords)]
+        if not given or not grammar.is_call(node, self._entry_point) or FILE in names_in(node):
+            return self.generic_visit(node)
+        return copied(node, {id(given[0]): ast.BoolOp(ast.And(), [self._made, given[0]])})

@@ -343,15 +343,13 @@ def _evaluated(text: str) -> object:
 def _scratch_file(contents: "dict[str, str | bytes | None]", name: str) -> object:
     """The path of one of a test's files, which are written anew; a directory where there is no content."""
     import pathlib
-    import tempfile
 
-    root = pathlib.Path(tempfile.mkdtemp())
     for each, content in contents.items():
-        place = root / each
+        place = pathlib.Path(each)
         (place if content is None else place.parent).mkdir(parents=True, exist_ok=True)
         if content is not None:
             place.write_bytes(content.encode() if isinstance(content, str) else content)
-    return root / name
+    return pathlib.Path(name)
 
 
 def _printed(*calls: Callable[[], object]) -> str:

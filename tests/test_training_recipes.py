@@ -215,3 +215,17 @@ def test_what_cannot_be_reached_or_read_ends_a_run_in_one_line_and_before_it_has
     config.write_text(yaml.safe_dump(dataclasses.replace(TINY, problems=files).to_dict()))
     assert "bad.jsonl:1: the fields must include" in train()
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_whose_tokens_are_spent_is_saved_there_and_goes_on_with_more(here: Any, tmp_path: Path) -> None:
+    output, config = tmp_path / "run", tmp_path / "config.yaml"
+    config.write_text("{extends: smoke, rounds: 3, save_rounds: 3, budget_tokens: 1, evaluation: {every_rounds: 0}}")
+    here("baselines/golden_tests.py", "--config", str(config), "--output", str(output))
+    assert [record["round"] for record in records(output, "evaluation", "coder")] == [0, 1]
+    assert json.loads((output / "summary.json").read_text())["rounds"] == 1
+    written = output / "config.yaml"
+    written.write_text(written.read_text().replace("budget_tokens: 1\n", "budget_tokens: 0\n"))
+    here("baselines/golden_tests.py", "--resume", str(output))
+    assert [start["rounds_done"] for start in yaml.safe_load(written.read_text())["starts"]] == [0, 1]
+    assert [record["round"] for record in records(output, "round")] == [1, 2, 3]
+    assert json.loads((output / "summary.json").read_text())["rounds"] == 3

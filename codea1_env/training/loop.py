@@ -66,6 +66,8 @@ class Recipe:
         self.seconds: dict[str, float] = {}
         """By part of the run."""
         self.interrupted = False
+        self.rounds_done = run.preset.rounds
+        """Once the run has ended: fewer than planned where its tokens were spent before."""
         self._run, self._backend, self._journal = run, backend, RunJournal(run)
         self._policies: dict[str, Policy] = {}
         self._frozen: dict[str, Frozen] = {}
@@ -113,6 +115,9 @@ class Recipe:
             for index in range(self._run.rounds_done, self.preset.rounds):
                 if 0 < self.preset.budget_tokens <= self._sampled:
                     self._journal.say(f"round {index} was the last one: {self._sampled} tokens are sampled")
+                    self.rounds_done = index
+                    if index > max(self._saved, self._run.rounds_done):
+                        self._save(index)
                     break
                 for policy in self._players.values():
                     policy.begin(index)

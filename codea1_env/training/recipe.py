@@ -114,12 +114,12 @@ def _measured(opened: Recipe, run: Run, measures: Mapping[str, str | None]) -> I
     finals = {role: run.directory / seat / "final" if seat else base for role, seat in measures.items()}
     if any(measures.values()):
         with timed(opened.seconds, "evaluation_after"):
-            after = opened.measure(finals.get("coder", base), finals.get("tester"), preset.rounds)
+            after = opened.measure(finals.get("coder", base), finals.get("tester"), opened.rounds_done)
     rows, spent = compare(before, after), cost(opened.seconds, run.records(), run.rounds_done)
     plot_curves(run.records(), run.directory / CURVES)
     write_cards(run.directory, run.configuration, run.seats, rows)
     trust = {"trust": UNSEALED_REWARDS} if preset.reward.allow_unsealed else {}
-    run.write_summary({"rounds": preset.rounds, **as_record(rows, spent), **trust})  # last: the run is finished
+    run.write_summary({"rounds": opened.rounds_done, **as_record(rows, spent), **trust})  # last: the run is finished
     told = [as_table(rows), *trust.values(), by_clause(run.records()), str(spent), f"everything is in {run.place}"]
     opened.outcome.extend(filter(None, told))
 

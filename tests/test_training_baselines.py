@@ -207,6 +207,11 @@ def test_a_tokenizer_without_an_end_is_refused(tmp_path: Path) -> None:
         Demonstrations([], prompts, tmp_path)
 
 
+@pytest.mark.parametrize("name", ["sft", "static_tests"])
+def test_a_tester_that_no_program_can_be_put_to_ends_the_run_in_one_line(name: str, run_recipe) -> None:
+    run_recipe(name, "run", preset=runs.tiny(round={"tester_prompt_tokens": 1}), status=2)
+
+
 def test_models_beside_the_policies_are_where_their_seat_is(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "load_model", lambda directory, preset, device: device)
     on_gpu = runs.tiny(placement={"tester": {"gpus_per_node": 1}})

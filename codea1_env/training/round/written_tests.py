@@ -56,7 +56,7 @@ def write_suites(
     """`attacked` programs for each of `problems`, and M suites against each program that fits into the tester's prompt.
 
     A test counts as it does in the reward: with `reward.correct_outputs` also where the stated value was wrong. Raises
-    SandboxError where something could not be validated.
+    ConfigurationError where no program fits, and SandboxError where something could not be validated.
     """
     written: list[WrittenSuite] = []
     for chunk, start in enumerate(range(0, len(problems), shape.questions)):
@@ -77,6 +77,11 @@ def write_suites(
             written += [
                 WrittenSuite(program.problem, program.source, counting_tests(suite.duel)) for suite in score.suites[0]
             ]
+    if not written:
+        raise ConfigurationError(
+            "a program of the base must fit into the tester's prompt, got none that does; raise round."
+            f"tester_prompt_tokens ({shape.tester_prompt_tokens}) in the run's config.yaml and go on with --resume"
+        )
     return written
 
 

@@ -117,6 +117,8 @@ def test_the_running_mean_moves_by_its_rate_ignores_rows_without_a_score_and_goe
     other.restore(one.state())
     assert advantages(other, [0.0, 0.5], labels("qq")) == [-0.5, 0.0]
     assert (one.state(), other.state()) == ({"means": {"coder q": 0.5}}, {"means": {"coder q": 0.375}})
+    other.restore(estimator_of(Algorithm()).state())  # a run may be given another estimator in its midst
+    assert other.state() == {"means": {}}
 
 
 def test_each_seat_has_a_moving_mean_of_its_own() -> None:

@@ -117,6 +117,8 @@ def test_a_curriculum_asks_what_is_passed_now_and_then_and_goes_on_from_its_stat
     again = PassRate(NUMBERED, 3)
     again.restore(chooser.state())
     assert again.choose(50, 4) == chooser.choose(50, 4) != PassRate(NUMBERED, 4).choose(50, 4)
+    again.restore(chooser_of(Algorithm(), NUMBERED, 3).state())  # of a run that was given another chooser in its midst
+    assert again.choose(50, 4) == PassRate(NUMBERED, 3).choose(50, 4)
 
 
 def test_a_round_pays_both_seats_and_trains_the_tester_on_the_widest_spread(arena: Arena) -> None:

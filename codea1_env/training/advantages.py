@@ -117,7 +117,7 @@ class RunningMean(Estimator):
         return {"means": dict(self.means)}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.means = dict(state["means"])
+        self.means = dict(state.get("means", {}))  # none of a run that had another estimator
 
 
 class QuestionMean(RunningMean):

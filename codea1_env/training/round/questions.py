@@ -82,7 +82,7 @@ class PassRate(Chooser):
         return {"passed": self.passed}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self.passed = dict(state["passed"])
+        self.passed = dict(state.get("passed", {}))  # none of a run that had another chooser
 
 
 BUILT_IN: Mapping[str, type[Chooser]] = {"shuffled": Shuffled, "pass_rate": PassRate}

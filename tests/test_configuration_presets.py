@@ -396,6 +396,10 @@ def test_any_other_argument_of_trl_needs_no_code() -> None:
     assert (grpo.of("coder")["top_entropy_quantile"], grpo.of("tester")["sapo_temperature_pos"]) == (0.5, 1.5)
     linear = MINI.grpo.changed({"lr_scheduler_type": "linear"}).of("coder")
     assert linear["lr_scheduler_kwargs"] == {}, "not what the first schedule was told"
+    alone = MINI.grpo.changed({"tester": {"lr_scheduler_type": "linear"}})
+    assert [alone.of(seat)["lr_scheduler_kwargs"] for seat in ("coder", "tester")] == [{"min_lr_rate": 1.0}, {}]
+    again = alone.changed({"lr_scheduler_type": "constant", "coder": {"lr_scheduler_kwargs": {"min_lr": 0.0}}})
+    assert again.of("tester")["lr_scheduler_kwargs"] == {} != again.of("coder")["lr_scheduler_kwargs"]
 
 
 def test_a_schedule_that_cannot_be_built_is_refused_at_start() -> None:

@@ -141,24 +141,22 @@ class GrpoPreset:
         """
         if not isinstance(overrides, Mapping):
             raise ConfigurationError(f"{where} must be a mapping of GRPOConfig's arguments, got {overrides!r}")
-        own = {seat: overrides.get(seat, {}) for seat in SEATS}
+        own = {}
         for seat in SEATS:
-            if not isinstance(own[seat], Mapping):
-                raise ConfigurationError(f"{where}: {seat} must be a mapping of arguments, got {own[seat]!r}")
-            _check(own[seat], f"{where}: {seat}")
-        shared = {str(name): value for name, value in overrides.items() if name not in SEATS}
-        _check(shared, where)
+            given = overrides.get(seat, {})
+            if not isinstance(given, Mapping):
+                raise ConfigurationError(f"{where}: {seat} must be a mapping of arguments, got {given!r}")
+            own[seat] = _checked(given, f"{where}: {seat}")
+        shared = _checked({str(name): value for name, value in overrides.items() if name not in SEATS}, where)
         values = dict(self.values) | shared
-        if "lr_scheduler_type" in shared and "lr_scheduler_kwargs" not in shared:
-            values["lr_scheduler_kwargs"] = {}  # what was there is another schedule's
         for seat in SEATS:
-            kept = {name: value for name, value in self.values[seat].items() if name not in shared}
-            values[seat] = kept | dict(own[seat])
+            values[seat] = {name: value for name, value in self.values[seat].items() if name not in shared} | own[seat]
         # One form for what means the same: what each seat has of its own is not said for both.
         return GrpoPreset({k: v for k, v in values.items() if not all(k in values[seat] for seat in SEATS)})
 
 
-def _check(given: Mapping[str, Any], where: str) -> None:
+def _checked(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """With no arguments of the schedule where it is named without any: what was there is another schedule's."""
     for name, value in given.items():
         if name in ELSEWHERE:
             raise ConfigurationError(f"{where}: {name} must be given as {ELSEWHERE[name]}, got it here")
@@ -175,6 +173,7 @@ def _check(given: Mapping[str, Any], where: str) -> None:
         raise ConfigurationError(
             f"{where}: a key must be coder, tester or an argument of TRL's GRPOConfig, got {name!r}; {meant}"
         )
+    return ({"lr_scheduler_kwargs": {}} if "lr_scheduler_type" in given else {}) | dict(given)
 
 
 def _is_schedule(value: object) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -39,7 +41,7 @@ def test_a_silent_group_gives_its_place_to_one_of_its_question_and_seat_that_tea
     coder = [*rows("coder a", "a", 1, 1), *rows("coder b", "b", 0, 1), *rows("coder c", "c", 0, 0)]
     tester = [*rows("tester 0", "a", 0.1, 0.2), *rows("tester 3", "b", 0.5, 0.5), *rows("tester 4", "c", 0, 0)]
     score = Score((coder, tester), {"coder_reward": 0.5, "seconds_scoring": 1.0})
-    assert silent_questions(score) == ["a", "c", "b"]
+    assert silent_questions(score.batches) == ["a", "c", "b"]
     again = Score(
         (
             [*rows("coder a", "a", 0, 1), *rows("coder c", "c", 0, 0), *rows("coder b", "b", 1, 0)],
@@ -55,7 +57,7 @@ def test_a_silent_group_gives_its_place_to_one_of_its_question_and_seat_that_tea
     groups = [{row.label.group for row in merged.batches[1][place : place + 2]} for place in (0, 2, 4)]
     assert [len(each) for each in groups] == [1, 1, 1]
     assert len(set.union(*groups)) == 3, "tester 3 is b's in the round and c's among those that were sampled again"
-    assert silent_questions(merged) == ["c", "b"]
+    assert silent_questions(merged.batches) == ["c", "b"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,14 @@ def test_a_silent_group_gives_its_place_to_one_of_its_question_and_seat_that_tea
     ids=["no score", "not its turn", "teaches", "empty"],
 )
 def test_what_teaches_has_no_score_or_does_not_learn_is_not_sampled_again(batch: list[Row]) -> None:
-    assert silent_questions(Score((batch,), {})) == []
+    assert silent_questions([batch]) == []
+
+
+def test_beside_a_tester_that_does_not_learn_no_question_is_sampled_again_for_its_groups() -> None:
+    score = Score((rows("coder a", "a", 0, 1), rows("tester 0", "a", 1, 1)), {})
+    asked: Any = [SimpleNamespace(problem=SimpleNamespace(problem_id="a"))]
+    run: Any = SimpleNamespace(preset=QUIET, _frozen={"tester": None})
+    assert Recipe._sampled_again(run, score, asked, lambda programs: score) is score
 
 
 def test_a_group_of_another_size_replaces_nothing() -> None:

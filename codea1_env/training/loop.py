@@ -220,7 +220,8 @@ class Recipe:
         programs of some questions, as of the whole round's."""
         problems = {each.problem.problem_id: each.problem for each in programs}
         for attempt in range(1, self.preset.algorithm.resample + 1):
-            silent = [problems[name] for name in silent_questions(score)]
+            learnt = score.batches[:1] if self._frozen else score.batches  # beside a tester that does not learn
+            silent = [problems[name] for name in silent_questions(learnt)]
             if not silent:
                 break
             coder = self._playing("coder")[0]

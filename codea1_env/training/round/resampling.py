@@ -10,14 +10,14 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from codea1_env.training.round.rounds import Score
-from codea1_env.training.samples import Row
+from codea1_env.training.samples import Batch, Row
 
 _EQUAL = 1e-9
 
 
-def silent_questions(score: Score) -> list[str]:
-    """Questions with a group that teaches nothing, in any seat that learns, each once."""
-    silent = [group[0].label.question for batch in score.batches for group in _groups(batch) if _is_silent(group)]
+def silent_questions(batches: Iterable[Batch]) -> list[str]:
+    """Questions with a group that teaches nothing, each once. `batches`: of the seats that learn."""
+    silent = [group[0].label.question for batch in batches for group in _groups(batch) if _is_silent(group)]
     return list(dict.fromkeys(silent))
 
 

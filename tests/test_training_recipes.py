@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from huggingface_hub.errors import LocalEntryNotFoundError
-from training_runs import ROOT, SEATS, TINY, logged_names, records, run_here
+from training_runs import PACKED, ROOT, SEATS, TINY, logged_names, play_duel, records, run_here, tiny
 
 from codea1_env import bundled_problems, read_problems, write_problems
 from codea1_env.configuration.arguments import read_configuration
@@ -229,3 +229,12 @@ def test_a_run_whose_tokens_are_spent_is_saved_there_and_goes_on_with_more(here:
     assert [start["rounds_done"] for start in yaml.safe_load(written.read_text())["starts"]] == [0, 1]
     assert [record["round"] for record in records(output, "round")] == [1, 2, 3]
     assert json.loads((output / "summary.json").read_text())["rounds"] == 3
+
+
+def test_what_past_opponents_sample_counts_as_spent(base: Path, tmp_path: Path) -> None:
+    past = {"opponents": "uniform", "opponent_share": 1.0}
+    preset = tiny(**PACKED, options=past, evaluation={"every_rounds": 0, "hidden_rounds": 0})
+    play_duel(tmp_path / "whole", base, rounds=2, preset=preset)
+    seats = sum(records(tmp_path / "whole", "seat", seat)[0]["tokens"] for seat in SEATS)
+    play_duel(tmp_path / "spent", base, rounds=2, preset=tiny(preset, budget_tokens=int(seats) + 1))
+    assert [len(records(tmp_path / name, "round")) for name in ("whole", "spent")] == [2, 1]

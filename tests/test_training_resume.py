@@ -107,7 +107,7 @@ def look_at_past(whole: Path, base: Path, preset: Any) -> None:
     (fared,) = whole.glob(f"*/checkpoint-{3 * updates}/{RECORDS}")
     assert (fared.parent / BOOK).is_file()
     assert set(json.loads(fared.read_text())["coder"]) - {"0"}, "only the base was drawn: this run shows nothing"
-    assert all("past_coder_reward" in record for record in runs.records(whole, "round"))
+    assert all("past_coder_reward" in record and record["tokens"] > 0 for record in runs.records(whole, "round"))
     for final in whole.glob("*/final"):
         assert runs.same_weights(snapshot(final.parent, 2), final.parent / f"checkpoint-{2 * updates}")
     if preset.trainer == "packed":

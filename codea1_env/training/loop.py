@@ -253,6 +253,7 @@ class Recipe:
         """Write a round's score down, and let the chooser know of what was sampled first."""
         known = {name: [each for each in row if each is not None] for name, row in first.rewards.items()}
         self._chooser.learn({name: sum(row) / len(row) for name, row in known.items() if row})
+        self._sampled += int(score.metrics.get(TOKENS, 0))  # past opponents'
         self._journal.write("round", index + 1, score.metrics)
         return score
 

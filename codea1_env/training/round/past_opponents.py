@@ -12,8 +12,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from codea1_env.training.models.sampling import as_trained
 from codea1_env.training.policies.policy import Policy
 from codea1_env.training.round.rounds import PastPlay, ReadProgram, Score, Suites, read_programs
 from codea1_env.training.run.checkpoints import OPPONENTS
-from codea1_env.training.samples import SeatRun, answers, texts_of
+from codea1_env.training.samples import Prompt, Sample, SeatRun, answers, texts_of
 
 RECORDS, BOOK = OPPONENTS, "tester_book.jsonl"
 SNAPSHOTS = "snapshots"
@@ -58,6 +57,7 @@ class PastOpponents:
         self._fared: dict[str, dict[str, float]] = {"coder": {}, "tester": {}}
         self._capacity = max(16, self._options.tester_book)
         self._book = TesterBook(self._capacity)
+        self._tokens = 0  # that were sampled in this round
         if run.resume_from is not None and self.is_on:
             self._fared = json.loads((run.resume_from / RECORDS).read_text(encoding="utf-8"))
             self._book = TesterBook.load(run.resume_from / BOOK, self._capacity)
@@ -75,11 +75,10 @@ class PastOpponents:
     def programs(self, round_index: int, problems: Sequence[Problem]) -> tuple[ReadProgram, ...]:
         """What the tester attacks beside the present programs: an old coder's answers, then those of its book."""
         count = self._options.past(self._run.preset.round.programs)
+        self._tokens = 0
         found: list[ReadProgram] = []
         if count:
-            with self._model("coder", round_index) as (model, how):
-                prompts = self._prompter.coder(problems)
-                answered = answers(model, self._prompter.tokenizer, prompts, count, how)
+            answered = self._answers("coder", round_index, self._prompter.coder(problems), count)
             found += read_programs(self._arena, problems, answered)
         for problem in problems:
             for target in self._book.targets(problem.problem_id, self._options.tester_book):
@@ -99,15 +98,15 @@ class PastOpponents:
             programs=tuple(old),
             old_coders=questions * self._options.past(self._run.preset.round.programs),
             against=against,
+            tokens=self._tokens,
         )
 
     def _suites(self, round_index: int, programs: Sequence[ReadProgram]) -> tuple[tuple[str, ...], ...]:
         count = self._options.past(self._run.preset.round.suites)
         if not count:
             return ()
-        with self._model("tester", round_index) as (model, how):
-            prompts = self._prompter.tester([(program.problem, program.source) for program in programs])
-            written = texts_of(answers(model, self._prompter.tokenizer, prompts, count, how))
+        prompts = self._prompter.tester([(program.problem, program.source) for program in programs])
+        written = texts_of(self._answers("tester", round_index, prompts, count))
         return tuple(tuple(text for text in row if text is not None) for row in written)
 
     def learn(self, round_index: int, score: Score) -> None:
@@ -136,16 +135,19 @@ class PastOpponents:
             (checkpoint / RECORDS).write_text(json.dumps(self._fared), encoding="utf-8")
             self._book.save(checkpoint / BOOK)
 
-    @contextmanager
-    def _model(self, role: str, round_index: int) -> Iterator[tuple[Any, Any]]:
+    def _answers(self, role: str, round_index: int, prompts: Sequence[Prompt], count: int) -> list[list[Sample]]:
+        """Of the snapshot that plays the role in this round."""
         rounds = self.drawn(role, round_index)
         directory = snapshot(self._folders[role], rounds) if rounds else self._run.base
         seed = (2 * self._run.seed + (role == "tester")) * ROUNDS + round_index
         model = self._load(role, directory)
         try:
-            yield model, as_trained(self._run.preset, role, seed)
+            how = as_trained(self._run.preset, role, seed)
+            found = answers(model, self._prompter.tokenizer, prompts, count, how)
         finally:
             model.let_go()  # a long run has many snapshots
+        self._tokens += sum(len(sample.tokens) for group in found for sample in group)
+        return found
 
 
 def snapshot(seat: Path, rounds: int) -> Path:

@@ -57,6 +57,8 @@ class PastPlay:
     """How many of `programs`, the first ones, are an old coder's."""
     against: Suites = ()
     """The present tester's suites against each of them; the tester may be trained on them."""
+    tokens: int = 0
+    """Of the old coder's and the old tester's responses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +184,9 @@ class Round:
             metrics |= hidden_metrics(arena, [program.problem for program in self.programs], responses, rewards)
         past_coder = _old_coders_reward(self.past, old_played)
         past_tester = self._old_testers_reward(scores, own)
-        by_past = {"past_coder_reward": past_coder, "past_tester_reward": past_tester}
-        metrics |= {name: reward for name, reward in by_past.items() if reward is not None}
+        tokens = float(self.past.tokens) or None
+        by_past = {"past_coder_reward": past_coder, "past_tester_reward": past_tester, "tokens": tokens}
+        metrics |= {name: value for name, value in by_past.items() if value is not None}
         played = (*paid, *(score for score, _ in old_played.values())) if self.rules.options.tester_book else ()
         seconds = {"seconds_scoring": time.perf_counter() - started}
         return Score(batches, metrics | spent | seconds, past_coder, past_tester, played)

@@ -17,7 +17,7 @@ import torch
 import training_runs as runs
 from datasets import Dataset
 from test_training_resume import NEEDS_PEFT, PARTS
-from transformers import AutoTokenizer, set_seed
+from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 from trl import GRPOConfig, GRPOTrainer
 
 from codea1_env.configuration.algorithm import Algorithm
@@ -27,7 +27,7 @@ from codea1_env.configuration.presets import Preset, load_preset
 from codea1_env.errors import ConfigurationError, PlayerError
 from codea1_env.players.templates import begun
 from codea1_env.training import advantages
-from codea1_env.training.losses import LossBatch, own_loss, value_of
+from codea1_env.training.losses import LossBatch, likelihood, own_loss, value_of
 from codea1_env.training.policies import trl_policy
 from codea1_env.training.policies.arguments import grpo_arguments
 from codea1_env.training.policies.trl_policy import PRIVATE, OwnStreams, SeatTrainer, TrlPolicy, adapter_config
@@ -224,6 +224,7 @@ def test_the_papers_presets_take_vllms_samples_as_own(default, base: Path, tmp_p
         """As if vLLM had sampled, and had found every token very unlikely."""
         trainer._given["logprobs"] = [[-20.0] * len(tokens) for tokens in trainer._given["completion_ids"]]
         trainer.use_vllm, trainer._last_loaded_step = True, trainer.state.global_step
+        trainer.vllm_importance_sampling_correction = trainer._corrects
         return score(trainer, rows)
 
     monkeypatch.setattr(SeatTrainer, "_generate_and_score_completions", sampled_elsewhere)
@@ -235,6 +236,22 @@ def test_the_papers_presets_take_vllms_samples_as_own(default, base: Path, tmp_p
         assert runs.distance(default / seat / "checkpoint-1", tmp_path / "paper" / seat / "final") < 0.1 * moved
         assert runs.same_weights(tmp_path / "trl" / seat / "final", base)
         assert runs.records(tmp_path / "paper", "seat", seat)[0]["sampling_gap"] > 1, "it is measured all the same"
+
+
+def test_a_seat_whose_sampler_is_vllm_learns_from_what_nobody_sampled(base: Path, tmp_path: Path) -> None:
+    """Of the base, as it was: the mean over tokens, by transformers."""
+    prepare_process()
+    policy = TrlPolicy(SeatRun(preset(grpo={"beta": 0.0}), base, tmp_path / "tester", 3))
+    policy._trainer.use_vllm, policy._trainer._last_loaded_step = True, 0
+    policy.begin(0)
+    row = Row(Sample((5, 6), (7, 8, 1), "", None), 1.0, RowLabel("g", "q", "tester"))
+    batch = [row] * seat_rows(preset(), "tester").learnt
+    (update,) = policy.updates(batch, advantages.equal_advantages(batch))
+    policy.backward(update, likelihood)
+    with torch.no_grad():
+        logits = AutoModelForCausalLM.from_pretrained(base)(torch.tensor([[5, 6, 7, 8]])).logits[0, 1:]
+    expected = torch.nn.functional.cross_entropy(logits, torch.tensor([7, 8, 1]))
+    assert policy.measured()["loss"] == pytest.approx(float(expected), rel=1e-4)
 
 
 def test_offsets_of_tokens_cover_the_text_as_it_is_decoded(base: Path) -> None:

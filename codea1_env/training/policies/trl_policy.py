@@ -175,6 +175,7 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
             rollout_func=lambda prompts, trainer: dict(trainer._given),
             peft_config=adapter_config(run.preset.lora),
         )
+        self._corrects: bool = self.vllm_importance_sampling_correction
         for adapter in getattr(self.model, "peft_config", {}).values():
             if not isinstance(adapter.target_modules, str):  # a set is saved in the order of its process's hashes
                 adapter.target_modules = sorted(adapter.target_modules)
@@ -219,6 +220,8 @@ class SeatTrainer(GRPOTrainer):  # type: ignore[misc]  # the base class has no t
             "completion_ids": [list(sample.tokens) for sample in samples],
             "logprobs": [list(each) for each in logprobs] or None,  # type: ignore[dict-item]  # of all, or of none
         }
+        # What nobody sampled has no probability to be corrected by.
+        self.vllm_importance_sampling_correction = self._corrects and bool(logprobs)
         rows = [{"prompt": "", "earned": row.reward} for row in batch]
         whole: MicroBatch = self._generate_and_score_completions(rows)
         device = whole["completion_ids"].device

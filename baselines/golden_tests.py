@@ -16,7 +16,7 @@ def main() -> int:
     # Only now: this import loads torch, and a wrong argument must not wait for it.
     from codea1_env.training.recipe import recipe
 
-    with recipe(arguments, trains=("coder",), measures={"coder": "coder"}, golden_tests=True) as run:
+    with recipe(arguments, trains=("coder",), measures={"coder": "coder"}) as run:
         coder = run.policy("coder")
 
         for index in run.rounds():  # goes on where a checkpoint ended

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from codea1_env import ConfigurationError, Problem, ProblemFormatError, TestCase, write_problems
+from codea1_env.configuration.batches import roles_of
 from codea1_env.configuration.presets import MINI, SMOKE, Preset
-from codea1_env.configuration.problem_sets import load_problem_sets, require_files
+from codea1_env.configuration.problem_sets import checked_files, load_problem_sets, require_files
 from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.problems.families.miniature import miniature_problems
 
@@ -54,6 +55,13 @@ def test_problems_that_cannot_serve_are_left_out_and_counted_and_what_one_needs_
         assert names(judged)[0] == [*first.split(), "p1", "p4", "p5"]
     limits = {"limit": 2, "held_out_limit": 1}  # of those that can be used
     assert names(from_files(tmp_path, train, held_out, **limits)) == (["p3", "p1"], ["p8"])
+
+
+@pytest.mark.parametrize(("recipe", "count"), [("golden", 2), ("expert", 2), ("mine:golden", 2), ("code_a1", 3)])
+def test_a_plan_counts_the_problems_that_the_recipe_can_train_on(recipe: str, count: int, tmp_path: Path) -> None:
+    preset = from_files(tmp_path, [problem(1), problem(2), problem(3, golden_tests=())], [problem(8)])
+    assert f"{count} problems can be trained on" in checked_files(preset, recipe)
+    assert len(load_problem_sets(preset, 0, golden_tests=roles_of(recipe).needs_golden).train) == count
 
 
 def test_too_few_problems_and_files_that_hold_none_are_refused(tmp_path: Path) -> None:

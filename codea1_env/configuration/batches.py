@@ -25,6 +25,8 @@ class Roles:
     learns: tuple[str, ...] = SEATS
     has_book: bool = True
     """Whether tests come back from a Mistake Book."""
+    needs_golden: bool = False
+    """Whether programs are paid by golden tests, which every training problem must have then."""
     told: str = "both seats learn"
     """What the plan says of it."""
 
@@ -43,9 +45,9 @@ ROLES = {
     CODE_A1: Roles(),
     "frozen": Roles(learns=("coder",), told="the coder learns, the tester stays as it is"),
     "self-play": Roles(("player",), ("player",), told="one model in both seats learns"),
-    "golden": Roles(("coder",), ("coder",), has_book=False, told="the coder learns from golden tests"),
+    "golden": Roles(("coder",), ("coder",), False, True, "the coder learns from golden tests"),
     "static": Roles(("coder",), ("coder",), has_book=False, told="the coder learns from tests written once, before"),
-    "expert": Roles(("coder",), ("coder",), has_book=False, told="the coder learns from its programs that pass"),
+    "expert": Roles(("coder",), ("coder",), False, True, "the coder learns from its programs that pass"),
     "sft": Roles((), ("tester",), has_book=False, told="the tester learns from suites written once, before"),
     "base": Roles((), (), has_book=False, told="no seat learns, and both are measured"),
 }

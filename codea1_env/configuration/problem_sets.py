@@ -101,8 +101,9 @@ def checked_files(preset: Preset, recipe: str) -> str:
         require_files(preset)
     if not all(place.is_file() for place in places):
         return ""  # a plan may be of files that are not there yet
-    sets = load_problem_sets(preset, seed=0, golden_tests=recipe == "golden")
-    notes = [shared_note(sets), book_note(preset, len(sets.train)) if roles_of(recipe).has_book else ""]
+    roles = roles_of(recipe)
+    sets = load_problem_sets(preset, seed=0, golden_tests=roles.needs_golden)
+    notes = [shared_note(sets), book_note(preset, len(sets.train)) if roles.has_book else ""]
     checked = f"checked    {len(sets.train)} problems can be trained on, {len(sets.held_out)} measured on"
     return "\n".join([checked, *(f"note       {note}" for note in notes if note)])
 

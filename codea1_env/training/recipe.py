@@ -60,21 +60,18 @@ def recipe(
     *,
     trains: Sequence[str],
     measures: Mapping[str, str | None],
-    golden_tests: bool = False,
 ) -> Iterator[Recipe]:
-    """Open a run. `trains`: its seats. `measures`: by role, the seat whose model plays it in the end; None: the base.
-
-    `golden_tests`: training problems must have some.
-    """
+    """Open a run. `trains`: its seats. `measures`: by role, the seat whose model plays it in the end; None: the
+    base."""
     prepare_process(arguments.preset.threads)
-    preset, seconds = arguments.preset, dict[str, float]()
+    preset, seconds, roles = arguments.preset, dict[str, float](), roles_of(arguments.recipe)
     # Code of one's own must load before the warm start.
     estimator_of(preset.algorithm), own_loss(preset.algorithm), engine_of(preset.algorithm)
     require_schedules(preset)
     require_optimizer(preset.algorithm)
     # What cannot be used is refused before there is a directory of the run: the mended command finds none.
     pretrained = _pretrained(arguments)
-    problems = load_problem_sets(preset, arguments.seed, golden_tests=golden_tests)
+    problems = load_problem_sets(preset, arguments.seed, golden_tests=roles.needs_golden)
     with timed(seconds, "warm_start"):
         base = pretrained or base_model(preset, default_cache(dict(os.environ)))
         able = fitting(preset, problems.train, base)
@@ -85,7 +82,7 @@ def recipe(
     run.set_base(base)
     if run.rounds_done:
         _log.warning("%s goes on after round %d of %d", run.directory, run.rounds_done, preset.rounds)
-    notes = [book_note(preset, len(able)) if roles_of(arguments.recipe).has_book else ""]
+    notes = [book_note(preset, len(able)) if roles.has_book else ""]
     if isinstance(preset.problems, ProblemFiles):  # those of a family are drawn apart
         notes.append(shared_note(problems))
     for note in filter(None, notes):

@@ -148,16 +148,12 @@ STATE = "trainer.pt"
 """The packed trainer's optimizer and schedule, in every checkpoint of it."""
 OPPONENTS = "opponents.json"
 """How past opponents fared: in the checkpoints of the seat that plays them."""
-ROUNDS = "rounds.json"
-"""Of a tester that does not learn: how far it got. No trainer wrote its checkpoints."""
 
 
 def require_fitting(preset: Preset, checkpoints: Mapping[str, Path], rounds: int) -> None:
     """Raise ConfigurationError where the seats' checkpoints of so many rounds are another configuration's."""
     for checkpoint in checkpoints.values():
         _require(checkpoint, "round.updates", step_of(checkpoint) / rounds, preset.round.updates)
-        if (checkpoint / ROUNDS).exists():
-            continue
         _require(checkpoint, "trainer", "packed" if (checkpoint / STATE).exists() else "trl", preset.trainer)
         if (checkpoint / ADAPTER).exists():
             saved = json.loads((checkpoint / ADAPTER).read_text(encoding="utf-8"))

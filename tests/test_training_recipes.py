@@ -223,6 +223,7 @@ def test_a_run_whose_tokens_are_spent_is_saved_there_and_goes_on_with_more(here:
     here("baselines/golden_tests.py", "--config", str(config), "--output", str(output))
     assert [record["round"] for record in records(output, "evaluation", "coder")] == [0, 1]
     assert json.loads((output / "summary.json").read_text())["rounds"] == 1
+    assert "| rounds | 1 |" in (output / "coder" / "final" / "README.md").read_text()
     written = output / "config.yaml"
     written.write_text(written.read_text().replace("budget_tokens: 1\n", "budget_tokens: 0\n"))
     here("baselines/golden_tests.py", "--resume", str(output))

@@ -114,7 +114,8 @@ def _measured(opened: Recipe, run: Run, measures: Mapping[str, str | None]) -> I
             after = opened.measure(finals.get("coder", base), finals.get("tester"), opened.rounds_done)
     rows, spent = compare(before, after), cost(opened.seconds, run.records(), run.rounds_done)
     plot_curves(run.records(), run.directory / CURVES)
-    write_cards(run.directory, run.configuration, run.seats, rows)
+    done = {**run.configuration, "preset": {**run.configuration["preset"], "rounds": opened.rounds_done}}
+    write_cards(run.directory, done, run.seats, rows)
     trust = {"trust": UNSEALED_REWARDS} if preset.reward.allow_unsealed else {}
     run.write_summary({"rounds": opened.rounds_done, **as_record(rows, spent), **trust})  # last: the run is finished
     told = [as_table(rows), *trust.values(), by_clause(run.records()), str(spent), f"everything is in {run.place}"]

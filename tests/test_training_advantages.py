@@ -153,6 +153,13 @@ def batch(*rows: tuple[str, float | None], tests: Sequence[tuple[float, ...]] = 
     ]
 
 
+@pytest.mark.parametrize("scale", ["group", "batch", "none"])
+def test_small_rewards_that_differ_teach_and_equal_ones_do_not(scale: str) -> None:
+    rewards = [("a", 0.0), ("a", 1e-3), *[("b", 0.3)] * 6, *[("c", 0.7)] * 6, *[("d", 1 / 3)] * 6]
+    silent = advantages_of(estimator_of(Algorithm(scale=scale)), batch(*rewards)).silent.tolist()
+    assert silent == [False] * 2 + [True] * 18
+
+
 def test_each_test_of_a_suite_has_its_own_advantage() -> None:
     """Three suites of one group: tests 1, 0 | 1, no score | none. Mean 1/2 over the scored tests, without a scale."""
     estimator = estimator_of(Algorithm(scale="none", credit="test"))

@@ -35,7 +35,8 @@ with extra("train", "training needs"):
 EPSILON = 1e-4
 """Added to what advantages are divided by. TRL's."""
 NO_SIGNAL = 1e-3
-"""An advantage up to this size is rounding: the last bit of a reward of 1, divided by EPSILON."""
+"""An advantage up to this size is rounding: the last bit of a reward of 1, divided by EPSILON. Where nothing is
+divided, EPSILON times that."""
 
 
 class Estimator(ABC):
@@ -189,11 +190,11 @@ def root_mean_square(values: Tensor) -> Tensor:
     return (values**2).nanmean(dim=1, keepdim=True).sqrt()
 
 
-def without_signal(advantages: Tensor, rows: Sequence[RowLabel]) -> Tensor:
+def without_signal(advantages: Tensor, rows: Sequence[RowLabel], least: float = NO_SIGNAL) -> Tensor:
     """(rows,): whether a row is in a group in which no row has an advantage."""
     silent = torch.zeros(len(rows), dtype=torch.bool)
     for members in groups_of([row.group for row in rows]):
-        silent[members] = (advantages.cpu()[members].abs() <= NO_SIGNAL).all(dim=1, keepdim=True).expand(members.shape)
+        silent[members] = (advantages.cpu()[members].abs() <= least).all(dim=1, keepdim=True).expand(members.shape)
     return silent
 
 
@@ -228,7 +229,7 @@ def advantages_of(estimator: Estimator, batch: Batch) -> Advantages:
         tests = _test_advantages(estimator, rewards, labels)
         # A suite with one good and one bad test teaches, though all suites of its group earn the same.
         loudest = torch.tensor([max(map(abs, [row, *own])) for row, own in zip(found.tolist(), tests, strict=True)])
-    silent = without_signal(loudest, labels)
+    silent = without_signal(loudest, labels, NO_SIGNAL * (EPSILON if algorithm.scale == "none" else 1))
     plays = torch.tensor([row.learns for row in batch])
     learnt = plays & ~rewards.isnan()  # no score: nor is the divergence learnt from
     if algorithm.zero_variance == "drop":

@@ -2,6 +2,8 @@
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from codea1_env.training.models.chat import Prompter, chat_of
 from codea1_env.training.models.sampling import LoadedModel, Sampler
 from codea1_env.training.models.tiny import build_model
 from codea1_env.training.models.warm_start import base_model
+from codea1_env.training.run.gauge import Gauge
 from codea1_env.training.run.held_out import MeasuredSeats, evaluate_coder, evaluate_tester, paired_interval
 from codea1_env.training.run.results import ResultRow, as_table, compare, cost
 from codea1_env.training.samples import SamplerSettings
@@ -151,3 +154,20 @@ def test_shares_of_time_are_of_the_longest_seats_median_round_and_training_of_al
     without_rounds = cost({"evaluation": 1.0}, [EVALUATED])
     assert without_rounds.shares() == {}
     assert "round" not in str(without_rounds)
+
+
+def test_a_saved_model_that_was_measured_does_not_stay_where_its_seat_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = list[str]()
+
+    def load(role: str, directory: Path) -> Any:
+        held.append(role)
+        return SimpleNamespace(let_go=lambda: held.remove(role))
+
+    def measured(self: Gauge, role: str, model: object, problems: object) -> str:
+        assert held == [role]
+        return role
+
+    monkeypatch.setattr(Gauge, "_measure", measured)
+    nothing: Any = None
+    found = Gauge(nothing, tiny(), (), nothing, load).measured(Path("a"), Path("b"))
+    assert (found, held) == (MeasuredSeats("coder", "tester"), [])  # type: ignore[arg-type]

@@ -25,11 +25,19 @@ class Gauge:
     held_out: tuple[Problem, ...]
     prompter: Prompter
     load: Callable[[str, Path], Any]
-    """A saved model, from role and directory: a `Model`."""
+    """A saved model, from role and directory: a `Model`, which can be let go."""
 
     def measured(self, coder: Path, tester: Path | None) -> MeasuredSeats:
         """Saved models, on all held-out problems. `tester` None: the coder only."""
-        return MeasuredSeats(self.of("coder", coder), None if tester is None else self.of("tester", tester))
+        return MeasuredSeats(self._let_go("coder", coder), None if tester is None else self._let_go("tester", tester))
+
+    def _let_go(self, role: str, directory: Path) -> Any:
+        """As `of`, of a model that nobody asks afterwards: its place is its seat's, which trains there."""
+        model = self.load(role, directory)
+        try:
+            return self._measure(role, model, self.held_out)
+        finally:
+            model.let_go()
 
     def of(self, role: str, directory: Path) -> Any:
         """One saved model on all held-out problems: a CoderResult or a TesterResult."""

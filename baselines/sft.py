@@ -25,8 +25,7 @@ def main() -> int:
         tester = run.policy("tester", beta=0.0)  # there is no divergence from the base in the loss
 
         # The suites are written and validated before the first round; a resumed run writes the same ones.
-        asked = [problem for index in range(run.preset.rounds) for problem in run.choose(index)]
-        suites = Demonstrations(run.written(asked), run.prompts, run.directory / "tester")
+        suites = Demonstrations(run.written(run.all_chosen()), run.prompts, run.directory / "tester")
         count = run.shape.questions * run.shape.attacked * run.shape.suites
 
         for index in run.rounds():  # goes on where a checkpoint ended

@@ -23,6 +23,7 @@ from codea1_env.rewards.duel import Duel, JudgedTest, Status, Verdict
 from codea1_env.training.loop import Recipe
 from codea1_env.training.models.chat import chat_of, tokens_of
 from codea1_env.training.policies import backend
+from codea1_env.training.round import questions
 from codea1_env.training.round.written_tests import Demonstrations, WrittenSuite, counting_tests, with_written_tests
 
 ON_ONE_BASE = runs.tiny(**runs.PACKED, grpo={"beta": 0.0, "learning_rate": 1e-2})
@@ -199,6 +200,33 @@ def test_supervised_learning_has_adapters_passes_and_optimizer_as_the_configurat
     arguments = torch.load(checkpoint / "training_args.bin", weights_only=False)
     rows = preset.round.questions * preset.round.attacked * preset.round.suites // preset.round.updates
     assert (arguments.per_device_train_batch_size, arguments.gradient_accumulation_steps) == (1, rows)
+
+
+class Onwards(questions.Shuffled):
+    """Goes on from where it was, whatever the round."""
+
+    rounds = 0
+
+    def choose(self, round_index: int, count: int) -> list[int]:
+        self.rounds += 1
+        return super().choose(self.rounds - 1, count)
+
+    def state(self) -> dict[str, Any]:
+        return {"rounds": self.rounds}
+
+    def restore(self, state: Any) -> None:
+        self.rounds = state["rounds"]
+
+
+def test_a_resumed_run_of_sft_learns_from_the_same_suites_whatever_chooses_the_questions(run_recipe, monkeypatch: Any):
+    monkeypatch.setitem(questions.BUILT_IN, "shuffled", Onwards)
+    preset = runs.tiny(rounds=2, save_rounds=1, evaluation={"every_rounds": 0}, problems={"train": 8})
+    run = run_recipe("sft", "run", preset=preset)
+    suites = (run / "tester" / "suites.jsonl").read_text()
+    shutil.rmtree(run / "tester" / "final")
+    (run / "summary.json").unlink()
+    run_recipe("sft", "run", resume=True)
+    assert (run / "tester" / "suites.jsonl").read_text() == suites != ""
 
 
 def test_a_tokenizer_without_an_end_is_refused(tmp_path: Path) -> None:

@@ -136,6 +136,12 @@ class Recipe:
         """The questions of a round."""
         return chosen(self._chooser, index, self.shape.questions)
 
+    def all_chosen(self) -> list[Problem]:
+        """The questions of all rounds, where they are chosen before the first: the same at every start."""
+        chooser = chooser_of(self.preset.algorithm, self.problems, self._run.seed)
+        count = self.shape.questions
+        return [problem for index in range(self.preset.rounds) for problem in chosen(chooser, index, count)]
+
     def read(self, questions: Sequence[Problem], samples: Sequence[Sequence[Sample]]) -> list[ReadProgram]:
         """The programs that were sampled, question by question."""
         return read_programs(self.arena, questions, samples)

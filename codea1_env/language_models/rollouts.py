@@ -99,7 +99,7 @@ class RolloutEngine(ABC):
         """`samples` completions of each request, in order. None is empty."""
 
     def release(self) -> None:  # noqa: B027  # there may be nothing to let go of
-        """Free memory for the seats that learn next. Called once a round, between sampling and learning."""
+        """Free memory for the seats that learn next. Called by each seat, between sampling and learning."""
 
 
 def require_room(requests: Sequence[RolloutRequest], sampling: RolloutSampling, positions: int, model: str) -> None:

@@ -48,8 +48,8 @@ class Estimator(ABC):
 
     @abstractmethod
     def advantages(self, rewards: Tensor, rows: Sequence[RowLabel]) -> Tensor:
-        """Rewards (rows,) to advantages (rows,). Called once a round with the rows of all ranks; every rank computes
-        the same.
+        """Rewards (rows,) to advantages (rows,). Called once a round, with the rows of all ranks, in the process
+        that the user started.
 
         A reward of NaN means no score: the row must not count, and its advantage is set to 0. For every other row,
         anything but a finite number is refused.

@@ -60,9 +60,12 @@ def recipe(
     *,
     trains: Sequence[str],
     measures: Mapping[str, str | None],
+    golden_tests: bool = False,
 ) -> Iterator[Recipe]:
-    """Open a run. `trains`: its seats. `measures`: by role, the seat whose model plays it in the end; None: the
-    base."""
+    """Open a run. `trains`: its seats. `measures`: by role, the seat whose model plays it in the end; None: the base.
+
+    `golden_tests`: training problems must have some, as for recipes that are like one which needs them (`Roles`).
+    """
     prepare_process(arguments.preset.threads)
     preset, seconds, roles = arguments.preset, dict[str, float](), roles_of(arguments.recipe)
     # Code of one's own must load before the warm start.
@@ -71,7 +74,7 @@ def recipe(
     require_optimizer(preset.algorithm)
     # What cannot be used is refused before there is a directory of the run: the mended command finds none.
     pretrained = _pretrained(arguments)
-    problems = load_problem_sets(preset, arguments.seed, golden_tests=roles.needs_golden)
+    problems = load_problem_sets(preset, arguments.seed, golden_tests=golden_tests or roles.needs_golden)
     with timed(seconds, "warm_start"):
         base = pretrained or base_model(preset, default_cache(dict(os.environ)))
         able = fitting(preset, problems.train, base)

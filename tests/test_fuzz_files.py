@@ -316,7 +316,7 @@ def test_of_a_checkpoint_whatever_changed_is_noticed(name: str, tmp_path: Path) 
     (checkpoint / "deep").mkdir(parents=True)
     for each in ("state.json", "deep/weights"):
         (checkpoint / each).write_bytes(b'{"a": [1, 2, 3]}')
-    mark_complete(checkpoint, 3)
+    mark_complete(checkpoint, 3, "adamw")
     content = (checkpoint / name).read_bytes()
 
     @settings(deadline=None, max_examples=EXAMPLES)

@@ -93,7 +93,7 @@ def checkpoint(seat: Path, rounds: int, *, is_whole: bool = True) -> Path:
     for name in ("adapter_model.safetensors", "adapter_config.json", "base.json"):
         (place / name).write_bytes(bytes(range(40)))
     if is_whole:
-        mark_complete(place, rounds)
+        mark_complete(place, rounds, "adamw")
     return place
 
 

@@ -102,7 +102,7 @@ def play_round(directory: Path, rounds: int, keep: int = 2) -> None:
         (checkpoint / "parts").mkdir(parents=True)
         (checkpoint / "model.safetensors").write_text(text * 20)
         (checkpoint / "parts" / "0").write_text(text + seat)
-        mark_complete(checkpoint, rounds)
+        mark_complete(checkpoint, rounds, "adamw")
         shutil.rmtree(directory / seat / f"checkpoint-{rounds - keep}", ignore_errors=True)
 
 

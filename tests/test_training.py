@@ -141,7 +141,7 @@ def test_a_run_of_an_older_release_goes_on_to_the_same_bits(seats: Any, preset, 
             (checkpoint / name).unlink()
         state = json.loads((checkpoint / "trainer_state.json").read_text())
         (checkpoint / "trainer_state.json").write_text(json.dumps({**state, "log_history": [{"loss": 0.0, "step": 1}]}))
-        mark_complete(checkpoint, 1)
+        mark_complete(checkpoint, 1, "adamw")
     runs.play_duel(old, base, rounds=2, preset=preset, seats=seats, resume=True)
     for final in whole.glob("*/final"):
         assert runs.same_weights(final, old / final.parent.name / "final")

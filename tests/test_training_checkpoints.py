@@ -16,6 +16,7 @@ import yaml
 from safetensors.torch import save_file
 
 from codea1_env import ConfigurationError, FormatError, bundled_problems, whole_files
+from codea1_env.configuration.algorithm import Algorithm
 from codea1_env.configuration.arguments import RecipeArguments, exit_status, parse_arguments
 from codea1_env.configuration.model_sections import LoraPreset
 from codea1_env.configuration.options import Options
@@ -36,7 +37,7 @@ def save(output: Path, rounds: int, *, complete: bool = True) -> Path:
     (checkpoint / "model.safetensors").write_bytes(b"weights" * rounds)
     (checkpoint / "parts" / "0").write_bytes(b"part")
     if complete:
-        mark_complete(checkpoint, rounds)
+        mark_complete(checkpoint, rounds, "adamw")
     return checkpoint
 
 
@@ -82,7 +83,7 @@ def test_a_round_counts_when_all_seats_have_it(tmp_path: Path, caplog: pytest.Lo
     assert latest_common(outputs(tmp_path))["coder"].name == "checkpoint-4"
     save_all(tmp_path / "other", 1, 2)
     save(tmp_path / "other" / "tester", 3)
-    mark_complete(tmp_path / "other" / "tester" / "checkpoint-6", 2)
+    mark_complete(tmp_path / "other" / "tester" / "checkpoint-6", 2, "adamw")
     assert {path.name for path in latest_common(outputs(tmp_path / "other")).values()} == {"checkpoint-2"}
     assert "a checkpoint of round 2 is left out: all seats must have as many steps, got 4 and 6" in caplog.text
 
@@ -100,6 +101,7 @@ EDITED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"lora": LoraPreset(rank=8, alpha=8.0)}, "lora.rank of a resumed run must be 4, as in "),
     ({"lora": LoraPreset(rank=4, alpha=9.0)}, "lora.alpha of a resumed run must be 8, as in "),
     ({"round": SMOKE.round}, "round.updates of a resumed run must be 2, as in "),
+    ({"algorithm": Algorithm(optimizer="torch.optim:SGD")}, "algorithm.optimizer of a resumed run must be adamw"),
     ({"trainer": "trl"}, "trainer of a resumed run must be packed, as in "),
     ({"options": Options(opponents="uniform")}, "options.opponents of a resumed run must be latest, as in "),
     ({"options": Options(tester_book=1)}, "options.tester_book of a resumed run must be 0, as in "),
@@ -113,14 +115,14 @@ def test_an_edited_configuration_is_held_against_checkpoints(tmp_path: Path) -> 
         checkpoint = save(output, 2, complete=False)
         (checkpoint / "trainer.pt").touch()
         (checkpoint / "adapter_config.json").write_text('{"r": 4, "lora_alpha": 8.0}')
-        mark_complete(checkpoint, 2)
+        mark_complete(checkpoint, 2, "adamw")
     with a_run(tmp_path, preset=preset, resume=True) as run:
         assert run.rounds_done == 2
     before = (tmp_path / "config.yaml").read_text()
     for edited, must in EDITED:
         is_refused(rf"\A{must}", tmp_path, preset=dataclasses.replace(preset, **edited), resume=True)
         assert (tmp_path / "config.yaml").read_text() == before
-    for edited, _ in EDITED[4:]:  # of a recipe in which nobody plays the past
+    for edited, _ in EDITED[5:]:  # of a recipe in which nobody plays the past
         a_run(tmp_path, preset=dataclasses.replace(preset, **edited), resume=True, seats=("tester",)).__exit__()
 
 

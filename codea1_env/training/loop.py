@@ -290,7 +290,7 @@ class Recipe:
                 (checkpoint / QUESTIONS).write_text(state_text(self._chooser, "algorithm.questions"), encoding="utf-8")
             if self._past is not None and policy.seat == self._past.seat:
                 self._past.save(checkpoint)
-            mark_complete(checkpoint, done)
+            mark_complete(checkpoint, done, self.preset.algorithm.optimizer)
             forget_old(policy.run.output, policy.run.outputs.values(), self.preset.keep_checkpoints)
         self._saved = done
         self._run.copy()

@@ -34,12 +34,13 @@ class UnusableCheckpoint(FormatError):
     """A checkpoint is half-written, or something of it is lost or changed."""
 
 
-def mark_complete(checkpoint: Path, rounds: int) -> None:
-    """Say that everything of a checkpoint of `rounds` rounds is there."""
+def mark_complete(checkpoint: Path, rounds: int, optimizer: str) -> None:
+    """Say that everything of a checkpoint of `rounds` rounds is there, the state of that optimizer, too."""
     files = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path != checkpoint / COMPLETE)
     for path in [*files, *(path for path in checkpoint.rglob("*") if path.is_dir()), checkpoint, checkpoint.parent]:
         sync(path)
-    record = {"rounds": rounds, "files": {str(path.relative_to(checkpoint)): _content(path) for path in files}}
+    contents = {str(path.relative_to(checkpoint)): _content(path) for path in files}
+    record = {"rounds": rounds, "optimizer": optimizer, "files": contents}
     write_whole(checkpoint / COMPLETE, json.dumps(record, indent=1) + "\n")
 
 
@@ -154,6 +155,8 @@ def require_fitting(preset: Preset, checkpoints: Mapping[str, Path], rounds: int
     """Raise ConfigurationError where the seats' checkpoints of so many rounds are another configuration's."""
     for checkpoint in checkpoints.values():
         _require(checkpoint, "round.updates", step_of(checkpoint) / rounds, preset.round.updates)
+        optimizer = preset.algorithm.optimizer
+        _require(checkpoint, "algorithm.optimizer", _marker(checkpoint).get("optimizer", optimizer), optimizer)
         _require(checkpoint, "trainer", "packed" if (checkpoint / STATE).exists() else "trl", preset.trainer)
         if (checkpoint / ADAPTER).exists():
             saved = json.loads((checkpoint / ADAPTER).read_text(encoding="utf-8"))

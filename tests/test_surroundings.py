@@ -91,6 +91,31 @@ def test_a_call_whose_files_are_not_plain_to_see_is_read_without_them() -> None:
     assert read(code) == ["f('b')"]
 
 
+def test_a_helper_of_a_test_class_makes_a_file() -> None:
+    code = """
+class TestF(unittest.TestCase):
+    def setUp(self):
+        self.temporary = tempfile.TemporaryDirectory()
+        self.root = Path(tempfile.mkdtemp(), 'in')
+
+    def make(self, name, content):
+        path = os.path.join(self.temporary.name, name)
+        with open(path, 'w') as out:
+            out.write(content)
+        return path
+
+    def test_it(self):
+        path = self.make('a', '1 2')
+        self.assertEqual(f(path, f"{self.temporary.name}/b"), 3)
+        self.assertEqual(f(self.root), 4)
+"""
+    files = "{'t1': None, 't2': None, 't1/a': '1 2'}"
+    assert read(code) == [
+        f"f(scratch_file({files}, '.') and 't1/a', 't1/b')",
+        f"f(scratch_file({files}, 't2/in'))",
+    ]
+
+
 def test_files_of_tempfile() -> None:
     code = """
 class TestF(unittest.TestCase):

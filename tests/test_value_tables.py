@@ -134,6 +134,23 @@ def test_a_subclass_is_the_array_below_it() -> None:
 pandas = pytest.importorskip("pandas", reason="pandas is not installed")
 
 
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"a": [1, 2], "b": [3, 4]},
+        {"a": [1, 2], "b": [0.5, 4.0]},
+        {"a": [1, 2], "b": ["x", "y"]},
+        {"b": ["x"]},
+        {"a": [True]},
+        {"a": []},
+    ],
+)
+def test_the_values_of_a_table_are_an_array(columns: Any) -> None:
+    table = pandas.DataFrame(columns)
+    assert numpy.array_equal(decode(OPERATORS["attribute"](tree(table), "values")), table.values)
+    assert OPERATORS["attribute"](OPERATORS["attribute"](tree(table), "values"), "dtype") == str(table.values.dtype)
+
+
 def frames() -> list[Any]:
     made = pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]})
     return [

@@ -51,7 +51,8 @@ def attribute(tree: Any, name: str) -> Any:
     shape = [len(items_in(parts[1])), len(parts[0])] if kind == "DataFrame" else [len(parts[-1])]
     if name == "values" and kind == "DataFrame":
         _, _, columns, types = parts
-        dtype = types[0] if len({*types}) == 1 else "float64" if _NUMBERS.issuperset(types) else "object"
+        dtype = "float64" if _NUMBERS.issuperset(types) else "object"
+        dtype = types[0] if len({*types}) == 1 and types[0] != "str" else dtype
         return {"k": ["ndarray", dtype, shape, [*chain.from_iterable(zip(*columns, strict=True))]]}
     if name == "values":
         return {"k": ["ndarray", parts[0], shape, parts[3]]}

@@ -64,7 +64,7 @@ class _Function:
     node: ast.FunctionDef
     source: SourceText
     is_nested: bool = False
-    """It was defined while another function was read."""
+    """It knows the names around its calls: it was defined while another function was read, or is a method."""
     is_read: bool = False
     is_open: bool = False
     """It is being read: a call of itself in it is not followed."""
@@ -455,7 +455,7 @@ class WideReader:
             self._names.bind_attributes(first.id, {"name": made})
             return True
         bound = [each.id for each in ast.walk(target) if isinstance(each, ast.Name)]
-        self._names.bind([(name, made) for name in bound], is_inlined=True)
+        self._names.bind([(name, self._known(made) or made) for name in bound], is_inlined=True)
         return True
 
     def _is_asked(self, value: ast.expr) -> bool:
@@ -625,7 +625,7 @@ class WideReader:
                 if isinstance(each, ast.FunctionDef):
                     self._fixtures.add(each, source)
             helpers = helpers_of(node)
-            own = {f"self.{name}": _Function(each, source) for name, each in helpers.items()}
+            own = {f"self.{name}": _Function(each, source, is_nested=True) for name, each in helpers.items()}
             self._helpers += own.values() if methods else ()
             for method in with_setup(node, methods, helpers):
                 self._statements.charge(method)

@@ -88,7 +88,8 @@ class Surroundings:
         return settled  # type: ignore[return-value]  # an expression stays one
 
     def made(self, value: ast.expr, name: str = "") -> ast.expr | None:
-        """The path of a directory or file that an expression makes; None for another. `name`: of what is open then."""
+        """The path of a directory or file that an expression makes, or what is below it; None for another expression.
+        `name`: of what is open then."""
         called = known_name(value.func) if isinstance(value, ast.Call) else ""
         self._count += called in _DIRECTORIES or called in _OPENED
         if called in _DIRECTORIES:
@@ -99,7 +100,12 @@ class Surroundings:
             self._open[name] = place = f"t{self._count}{''.join(map(str, suffixes))}"
             self._files[place] = ()
             return _text(_path(place))
-        return None
+        inside = {
+            id(each): self.made(each)
+            for each in ast.walk(value)
+            if isinstance(each, ast.Call) and known_name(each.func) in _DIRECTORIES
+        }
+        return copied(value, inside) if inside else None
 
     def opened(self, value: ast.expr, name: str) -> bool:
         """Whether an expression opens a file of this name, to be written."""
@@ -257,6 +263,8 @@ def _place(node: ast.AST | None) -> _Place | None:
             return _Place(place)
         case ast.Call(func=called, args=[]) if known_name(called) in ("os.getcwd", "Path.cwd", "pathlib.Path.cwd"):
             return _here(".")
+        case ast.Attribute(value=owner, attr="name") if (held := _place(owner)) is not None and held.is_text:
+            return held  # of a `TemporaryDirectory`
         case ast.Call(func=ast.Name(id="str" | "Path"), args=[owner]):
             is_text = node.func.id == "str"  # type: ignore[attr-defined]
         case ast.BinOp(left=owner, op=ast.Div(), right=right):
@@ -265,7 +273,11 @@ def _place(node: ast.AST | None) -> _Place | None:
             return _joined(node)
         case ast.Call(func=ast.Attribute(value=owner, attr="joinpath"), args=[*below]):
             is_text = False
-        case ast.Call(func=called, args=[owner, *below]) if known_name(called) in ("os.path.join", "pathlib.Path"):
+        case ast.Call(func=called, args=[owner, *below]) if known_name(called) in (
+            "os.path.join",
+            "Path",
+            "pathlib.Path",
+        ):
             is_text = known_name(called) == "os.path.join"
         case ast.Call(func=called, args=[owner]) if known_name(called) == "os.fspath":
             is_text = True

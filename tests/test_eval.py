@@ -359,7 +359,11 @@ def test_a_journal_of_another_plan_or_with_damage_is_refused(tmp_path: Path, pro
                    b'{"kind":"answers","set":"","problem_id":"p","texts":["a"],"truncated":2}'):  # fmt: skip
         path.write_bytes(plan + broken + b"\n" + b"".join(rest))
         with pytest.raises(FormatError, match=r"line 2, must be what codea1 eval wrote.*; remove that line"):
-            EvaluationJournal(path, {})
+            EvaluationJournal(path, json.loads(plan))
+    path.write_bytes(plan + b"\xff" * 4096 + b"\n")
+    with pytest.raises(FormatError, match=r"^.{1,250}; remove that line") as found:
+        EvaluationJournal(path, json.loads(plan))
+    assert "\\xff" not in str(found.value)
 
 
 def test_kill_9_and_the_same_command_again(tmp_path: Path, problems: Path) -> None:

@@ -12,8 +12,8 @@ from fake_openai import Reply, completion, serving
 
 from codea1_env import Arena, LocalSandbox, RewardConfig
 from codea1_env.cli import main
-from codea1_env.errors import ConfigurationError, PlayerError, SandboxError, UnusableReference
-from codea1_env.evaluation.tournament import Tournament, Winner, play_tournament
+from codea1_env.errors import ConfigurationError, FormatError, PlayerError, SandboxError, UnusableReference
+from codea1_env.evaluation.tournament import Tournament, TournamentJournal, Winner, play_tournament
 from codea1_env.players import CoderRequest, GoldenTester, MutantCoder, OracleCoder, Player, RandomTester, Response
 from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.records.recording import Recorder, read_recording, replay
@@ -140,6 +140,27 @@ def test_a_tournament_repeats_itself_for_a_seed_and_a_pair_whoever_else_is_there
     assert whole.games != played(sandbox, coders, testers, BUNDLED, seed=5).games
     alone = played(sandbox, {"mutant": MutantCoder()}, {"random": RandomTester()}, BUNDLED, seed=4)
     assert alone.games == tuple(game for game in whole.games if (game.coder, game.tester) == ("mutant", "random"))
+
+
+def test_a_line_of_a_journal_that_says_something_else_is_refused_and_what_a_removed_one_said_is_done_again(
+    sandbox: LocalSandbox, tmp_path: Path
+) -> None:
+    path, plan = tmp_path / "journal", {"samples": 1}
+
+    def go_on(code: str) -> Tournament:
+        with TournamentJournal(path, plan) as journal:
+            return played(sandbox, {"c": Says(code)}, {"t": Says(FINDS)}, journal=journal)
+
+    assert [game.outcome for game in go_on(WRONG).games] == [Winner.TESTER]
+    lines = path.read_text().splitlines(keepends=True)
+    coder, game = json.loads(lines[1]), json.loads(lines[-1])
+    for at, damaged in ((1, {**coder, "texts": []}), (1, {**coder, "texts": {}}), (3, {**game, "coder_reward": []})):
+        path.write_text("".join([*lines[:at], json.dumps(damaged) + "\n", *lines[at + 1 :]]))
+        with pytest.raises(FormatError, match=f"line {at + 1}, must be what codea1 tournament wrote"):
+            go_on(WRONG)
+    path.write_text("".join([lines[0], *lines[2:]]))
+    for _ in range(2):  # the coder is asked again, answers otherwise, and the game that was lost is played again
+        assert [game.outcome for game in go_on(RIGHT).games] == [Winner.CODER]
 
 
 def test_infrastructure_that_fails_is_nobodys_loss(sandbox: LocalSandbox) -> None:

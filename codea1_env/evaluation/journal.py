@@ -30,8 +30,8 @@ class EvaluationJournal(Journal):
         super().__init__(path, "codea1 eval", header)
         for key, score in list(self.scores.items()):
             known = [self.answers, *[self.suites] * ("chosen" in score), *[self.programs] * ("exposures" in score)]
-            if not self.found or ("left_out" not in score and any(key not in table for table in known)):
-                del self.scores[key]  # of another plan; or a line that it comes from was damaged, and removed
+            if "left_out" not in score and any(key not in table for table in known):
+                del self.scores[key]  # a line that it comes from was damaged, and removed
 
     def note(self, kind: str, name: str, problem: Problem, **fields: Any) -> None:
         """Append what there is to say of a problem of the set `name`."""

@@ -121,6 +121,7 @@ class TournamentJournal(Journal):
         """Open or begin it, see `Journal`. `plan`: of `tournament_plan`."""
         self._answers: dict[tuple[str, str, str, str], list[str]] = {}
         self.games: dict[Key, PlayedGame] = {}
+        self._samples = plan["samples"]
         super().__init__(path, "codea1 tournament", plan)
 
     def answers(self, seat: str, name: str, request: Request) -> list[str] | None:
@@ -142,11 +143,20 @@ class TournamentJournal(Journal):
     def _take(self, record: Record) -> None:
         if record["kind"] == "answers":
             place = (record["seat"], record["player"], record["problem_id"], record["program"])
-            if not all(isinstance(text, str) for text in (*place, *record["texts"])):
+            texts = list(record["texts"])
+            if not all(isinstance(text, str) for text in (*place, *texts)):
                 raise TypeError("answers that are no texts")
-            self._answers[place] = list(record["texts"])
+            if len(texts) != (self._samples if record["seat"] == "coder" else 1):
+                raise ValueError(f"{len(texts)} answers")
+            self._answers[place] = texts
+            # Answers come before games, but for those of a line that was removed: what they had come to is played anew.
+            stale = [key for key in self.games if record["player"] in key[:2] and record["problem_id"] == key[2]]
+            for key in stale:
+                del self.games[key]
         elif record["kind"] == "game":
             fields = {field.name: record[field.name] for field in dataclasses.fields(PlayedGame)}
+            for reward in ("coder_reward", "tester_reward"):
+                fields[reward] = fields[reward] if fields[reward] is None else float(fields[reward])
             game = PlayedGame(**{**fields, "outcome": Winner(fields["outcome"])})
             self.games[game.coder, game.tester, game.problem_id, int(record["sample"])] = game
         else:

@@ -54,12 +54,11 @@ class Journal(Closing):
             raise
 
     def _take(self, record: Record) -> None:
-        """Gets every record, those that are there and those that are appended; what it raises (ValueError, KeyError,
-        TypeError) makes a line damaged."""
+        """Gets every record of this plan, those that are there and those that are appended; what it raises (ValueError,
+        KeyError, TypeError) makes a line damaged."""
 
     def _is_paid(self, record: Record) -> bool:
-        """Whether a record cost anything; a journal without such records gives way to another plan, and then `found` is
-        0, whatever was taken."""
+        """Whether a record cost anything; a journal without such records gives way to another plan."""
         return True
 
     def _begin(self, plan: Record) -> None:
@@ -68,23 +67,22 @@ class Journal(Closing):
             raise FormatError(
                 f"{self.path} must be what {self._command} wrote, got another file; choose another output"
             )
-        first, costs = self._first(whole), False
-        for number, record in self.numbered():
-            try:
-                self._take(record)
-            except (ValueError, KeyError, TypeError) as error:
-                raise self.damaged(number, repr(error)) from None
-            self.found, costs = self.found + 1, costs or self._is_paid(record)
+        first = self._first(whole)
         if first == plan:
+            for number, record in self.numbered():
+                try:
+                    self._take(record)
+                except (ValueError, KeyError, TypeError) as error:
+                    raise self.damaged(number, error) from None
+                self.found += 1
             self._file.truncate(whole)
-        elif first is not None and costs:
+        elif first is not None and any(self._is_paid(record) for _, record in self.numbered()):
             different = sorted(name for name in {*first, *plan} if first.get(name) != plan.get(name))
             raise ConfigurationError(
                 f"{self.path} must belong to this {_noun(self._command)} to continue it, got one with another "
                 f"{', '.join(different)}; choose another output"
             )
         else:
-            self.found = 0
             self._file.truncate(0)
             self._write([plan])
 
@@ -121,11 +119,13 @@ class Journal(Closing):
             if not isinstance(record.get("kind"), str):
                 raise TypeError("a record of no kind")
         except (ValueError, AttributeError, TypeError, RecursionError) as error:
-            raise self.damaged(number, repr(error)) from None
+            raise self.damaged(number, error) from None
         return dict(record)
 
-    def damaged(self, number: int, why: str) -> FormatError:
+    def damaged(self, number: int, why: str | Exception) -> FormatError:
         """The error of a line that this command did not write."""
+        if isinstance(why, Exception):  # not its repr: that of a UnicodeDecodeError is as long as the line
+            why = f"{type(why).__name__}: {why}"
         fix = "choose another output" if number == 1 else "remove that line, and what it said is done again"
         return FormatError(f"{self.path}, line {number}, must be what {self._command} wrote, got: {why}; {fix}")
 

@@ -259,7 +259,7 @@ def score_onwards(
             numbered = itertools.chain([(number, line)], numbered)
             journal.cut(at)
             break
-        if number != known.number or _digest(line) != record["input"]:
+        if number != known.number or _digest(line) != record.get("input"):
             raise ConfigurationError(
                 f"the input must be the one of {journal.path}, got another line {known.number}; give that input, or "
                 f"remove {journal.path} to begin anew"
@@ -326,5 +326,5 @@ def _read(journal: Journal, at: int, record: dict[str, Any]) -> ScoredLine:
             int(record.get("programs", 0)),  # journals of earlier versions have none
             tuple(map(tuple, record.get("denied", ()))),
         )
-    except (KeyError, TypeError, ValueError, IndexError, FormatError) as error:
-        raise journal.damaged(at, repr(error)) from None
+    except (LookupError, AttributeError, TypeError, ValueError, FormatError) as error:
+        raise journal.damaged(at, error) from None

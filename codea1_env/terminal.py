@@ -11,6 +11,7 @@ import argparse
 import difflib
 import os
 import re
+import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -180,6 +181,7 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """A command says itself what it does not know: the parser above it has other arguments."""
+        self._given = sys.argv[1:] if args is None else list(args)
         options, unknown = super().parse_known_args(args, namespace)
         if unknown and " " in self.prog:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -192,10 +194,16 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog.split()[0]}: {message}{meant}; see {self.prog} --help\n")
 
     def _meant(self, message: str) -> str:
-        """What the unknown word of an error comes close to, if anything."""
+        """What the unknown word of an error comes close to, or which unknown word to what is required, if anything."""
         choice = re.search(r"invalid choice: '([^']*)' \(choose from (.+)\)$", message)
         flag = re.match(r"unrecognized arguments: (--[\w-]+)", message)
-        known = re.findall(r"[^\s,']+", choice[2]) if choice else list(self._option_string_actions)
+        options = list(self._option_string_actions)
+        if required := re.match("the following arguments are required: (.+)$", message):
+            names = re.split("[/, ]+", required[1])
+            unknown = [word for word in self._given if word.startswith("--") and word.partition("=")[0] not in options]
+            near = [word for word in unknown if difflib.get_close_matches(word, names, 1, 0.7)]
+            return f"; {near[0]} is not known" if near else ""
+        known = re.findall(r"[^\s,']+", choice[2]) if choice else options
         found = choice or flag
         near = difflib.get_close_matches(found[1], known, 1, 0.7) if found else []
         return f"; did you mean {near[0]}?" if near else ""

@@ -119,6 +119,7 @@ def test_arguments_that_cannot_be_read_are_one_line_with_must_and_got(
         ("data chek", "; did you mean check?; see codea1 data --help"),
         ("score a -o b --oracle refrence", "; did you mean reference?; see"),
         ("score a -o b --fidelty wide", "; did you mean --fidelity?; see"),
+        ("score a --ouput=b", "-o/--output must be given, got none; --ouput=b is not known; see"),
         ("xyzzy", "got 'xyzzy'; see codea1 --help"),
         ("score a -o b --qqq", "got --qqq; see"),
     ],
@@ -251,7 +252,7 @@ def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_its_journal(tmp_path: Pat
         children = process.children(recursive=True)
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
-    assert (process.returncode, out, errors) == (130, b"", b"codea1: interrupted\n")
+    assert (process.returncode, out, errors) == (130, b"", b"codea1: interrupted; the same command goes on\n")
     _, alive = psutil.wait_procs(children, timeout=20)
     assert not alive
     (journal,) = tmp_path.iterdir()

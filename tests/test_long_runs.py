@@ -146,7 +146,7 @@ def goes_on(name: str, how: str, nth: int, place: Place, undisturbed: Any, folde
     assert ended.returncode == HOW[how], ended.stderr
     errors = [line for line in ended.stderr.splitlines() if line.startswith("codea1:") or "Traceback" in line]
     if how == "SIGINT":
-        assert errors == ["codea1: interrupted"]
+        assert errors == ["codea1: interrupted; the same command goes on"]
     elif how == "full":
         assert len(errors) == 1
         assert "must be writable, got: File too large" in errors[0]

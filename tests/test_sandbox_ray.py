@@ -296,6 +296,6 @@ def test_an_interrupt_while_a_cluster_starts_ends_with_130_and_leaves_nothing(tm
     family = process.children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (130, b"codea1: interrupted\n")
+    assert (process.returncode, errors) == (130, b"codea1: interrupted; the same command goes on\n")
     assert not psutil.wait_procs(family, timeout=60)[1]
     assert not (tmp_path / "out").exists()

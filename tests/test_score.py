@@ -307,7 +307,7 @@ def test_an_interrupt_while_worker_processes_start_says_one_line(tmp_path: Path)
         time.sleep(0.001)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
-    assert (process.returncode, errors) == (130, b"codea1: interrupted\n")
+    assert (process.returncode, errors) == (130, b"codea1: interrupted; the same command goes on\n")
 
 
 def mappings(pid: int) -> str:

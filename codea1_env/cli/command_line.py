@@ -73,7 +73,7 @@ def _ended(error: BaseException, given: Sequence[str]) -> int:
         traceback.print_exception(error)
     message = told(error)
     if isinstance(error, KeyboardInterrupt):
-        status, message = INTERRUPTED, "interrupted"
+        status, message = INTERRUPTED, "; ".join(["interrupted", *getattr(error, "__notes__", ())])
     elif isinstance(error, BrokenPipeError):
         status, message = CLOSED, ""
     elif isinstance(error, ConfigurationError):

@@ -161,6 +161,11 @@ class Journal(Closing):
     def close(self) -> None:
         self._file.close()
 
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note("the same command goes on")
+        super().__exit__(kind, error, trace)
+
 
 def json_line(record: Mapping[str, object]) -> bytes:
     return json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii") + b"\n"

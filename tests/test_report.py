@@ -342,6 +342,14 @@ def test_a_run_that_is_given_twice_is_refused(tmp_path: Path, capsys: Any) -> No
 
 
 @pytest.mark.parametrize("command", ["report", "view"])
+def test_a_folder_of_runs_names_them(command: str, tmp_path: Path, capsys: Any) -> None:
+    runs = [write_run(tmp_path / name) for name in ("code_a1", "golden")]
+    assert main([command, str(tmp_path)]) == 2
+    must = "must be the directory of a run"
+    assert f"{must}, got {tmp_path}, a folder of runs; give {runs[0]} {runs[1]}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["report", "view"])
 def test_no_page_takes_the_place_of_a_file_of_the_run(command: str, tmp_path: Path, capsys: Any) -> None:
     run = write_run(tmp_path / "run")
     files = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}

@@ -18,6 +18,8 @@ from codea1_env.records.duel_sample import FOLDER
 
 CELLS_CARD, CELLS_RUN = "cell.json", "run"
 """In the folder of a study's cell: what says that it is one, and the run."""
+_RUNS_CARD = "config.yaml"
+"""In the directory of a run."""
 _SHOWN = re.compile(
     rf"({CELLS_RUN}/)?([^/]+|{FOLDER}/[^/]+|[^/]+/checkpoint-\d+/({COMPLETE}|{FILE}|{DIRECTORY}/[^/]+))"
 )
@@ -32,14 +34,17 @@ def last_name(place: Path | str) -> str:
 @contextmanager
 def brought(argument: str, places: Sequence[Path | str]) -> Iterator[list[Path]]:
     """The places as local paths: of a study's cell its run; those that are addresses as copies, which are deleted at
-    the end. `argument`: its name in errors. Raises ConfigurationError where an address cannot be read or has nothing.
+    the end. `argument`: its name in errors. Raises ConfigurationError for a folder of several runs, and where an
+    address cannot be read or has nothing.
     """
     if all(isinstance(place, Path) for place in places):
-        yield [_run_of(Path(place)) for place in places]
+        yield [_run_of(argument, Path(place)) for place in places]
         return
     with TemporaryDirectory(prefix="codea1-") as folder:
         paths = [
-            _run_of(place if isinstance(place, Path) else _copied(argument, place, Path(folder) / str(number)))
+            _run_of(
+                argument, place if isinstance(place, Path) else _copied(argument, place, Path(folder) / str(number))
+            )
             for number, place in enumerate(places)
         ]
         try:
@@ -51,8 +56,17 @@ def brought(argument: str, places: Sequence[Path | str]) -> Iterator[list[Path]]
             raise type(error)(said) from error
 
 
-def _run_of(path: Path) -> Path:
-    return path / CELLS_RUN if (path / CELLS_CARD).is_file() and (path / CELLS_RUN).is_dir() else path
+def _run_of(argument: str, path: Path) -> Path:
+    """Raises ConfigurationError for a folder of runs, as `make demo` makes one."""
+    if (path / CELLS_CARD).is_file() and (path / CELLS_RUN).is_dir():
+        return path / CELLS_RUN
+    runs = [] if (path / _RUNS_CARD).exists() else sorted(path.glob(f"*/{_RUNS_CARD}"))
+    if runs:
+        held = " ".join(str(each.parent) for each in runs)
+        raise ConfigurationError(
+            f"{argument} must be the directory of a run, got {path}, a folder of runs; give {held}"
+        )
+    return path
 
 
 def _copied(argument: str, address: str, folder: Path) -> Path:

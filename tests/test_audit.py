@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -238,6 +239,14 @@ class TestCell:
             time.sleep(0.05)
         grader.close()
         assert staying() == 0
+
+    def test_ctrl_c_is_the_audits_and_not_the_cells(self) -> None:
+        with callable_grader(audited.passes_all, wait_s=5) as grader:
+            assert grader.ask({"program": "", "tests": []}).answer is Graded.PASSED
+            assert grader._cell is not None
+            os.kill(grader._cell._pid, signal.SIGINT)
+            time.sleep(0.2)  # enough to end, if it did
+            assert grader.ask({"program": "", "tests": []}).answer is Graded.PASSED
 
     def test_without_namespaces_it_refuses(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def refused() -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from codea1_env.audit.warden import keep, read_line
+from codea1_env.closing import interrupts_later
 from codea1_env.errors import SandboxUnsafe
 
 _STARTS_S = 30.0
@@ -48,14 +49,15 @@ class GraderCell:
         self._control, control = socket.socketpair()
         self._told = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the cell
         self._rest = b""
-        with warnings.catch_warnings():
+        # In the child it never takes effect: the Ctrl-C of a process group ends the audit, which ends the cell.
+        with interrupts_later(), warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads: the child starts none
             self._pid = os.fork()
-        if not self._pid:
-            self._control.close()  # this side's ends: a fork that kept them would never see them close
-            os.close(self._questions)
-            os.close(self._answers)
-            _become_cell(begin, readable, path, (questions, answers, self._told.fileno()), control)
+            if not self._pid:
+                self._control.close()  # this side's ends: a fork that kept them would never see them close
+                os.close(self._questions)
+                os.close(self._answers)
+                _become_cell(begin, readable, path, (questions, answers, self._told.fileno()), control)
         for handle in (questions, answers):
             os.close(handle)
         control.close()

@@ -323,6 +323,17 @@ def test_a_server_whose_parent_is_killed_ends_and_its_port_is_free() -> None:
     socket.create_server(("127.0.0.1", port)).close()
 
 
+def test_ctrl_c_while_the_server_starts_is_the_parents() -> None:
+    command = [sys.executable, "-m", "codea1_env.cli", "serve", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as parent:
+        assert parent.stderr is not None
+        parent.stderr.readline()
+        while not (children := psutil.Process(parent.pid).children()) or children[-1].cpu_times().user < 0.1:
+            time.sleep(0.001)
+        os.killpg(parent.pid, signal.SIGINT)
+        assert (parent.stderr.read(), parent.wait(timeout=120)) == ("", 0)
+
+
 def test_wrong_arguments_are_said_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"a-long-t\xf6ken\n")
     (tmp_path / "null").write_bytes(b"a-long-t\0ken\n")

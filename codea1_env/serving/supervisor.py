@@ -58,7 +58,9 @@ def supervise(plan: ServicePlan, listening: socket.socket, token: str, most_byte
         signal.signal(number, end)
     while True:
         process = context.Process(target=_serve, args=(plan, listening, token, most_bytes))
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which it inherits, until it ignores it
         process.start()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         if is_ending:  # the signal came between
             process.terminate()
         process.join()
@@ -73,6 +75,7 @@ def supervise(plan: ServicePlan, listening: socket.socket, token: str, most_byte
 
 def _serve(plan: ServicePlan, listening: socket.socket, token: str, most_bytes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the whole process group: the parent says when to end
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_end_with_parent, daemon=True).start()
     app = make_app(plan, token=token, most_bytes=most_bytes)
     config = uvicorn.Config(

@@ -14,6 +14,7 @@ import signal
 import socket
 import threading
 import time
+from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -58,6 +59,7 @@ def supervise(plan: ServicePlan, listening: socket.socket, token: str, most_byte
         signal.signal(number, end)
     while True:
         process = context.Process(target=_serve, args=(plan, listening, token, most_bytes))
+        resource_tracker.ensure_running()  # whose start would unblock what is blocked here
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which it inherits, until it ignores it
         process.start()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -84,7 +84,7 @@ class Surroundings:
         is_known = len(self._files) <= _MOST and _are_evaluated(files)
         settled = _Settled(files if is_known else None).visit(copied(node))
         if is_known and self._files:
-            settled = _Beside(self._entry_point, _path(".", files)).visit(settled)
+            settled = _WithFiles(self._entry_point, _path(".", files)).visit(settled)
         return settled  # type: ignore[return-value]  # an expression stays one
 
     def made(self, value: ast.expr, name: str = "") -> ast.expr | None:
@@ -222,7 +222,7 @@ def where_nothing_is(statement: ast.stmt) -> Sequence[ast.stmt] | None:
     return [] if asked is test else statement.body  # type: ignore[attr-defined]  # an If
 
 
-class _Place(NamedTuple):
+class _Where(NamedTuple):
     text: str
     """As it is written."""
     is_text: bool = False
@@ -234,7 +234,7 @@ class _Place(NamedTuple):
         """Among the files."""
         return posixpath.normpath(self.text)
 
-    def below(self, *names: str, is_text: bool) -> _Place:
+    def below(self, *names: str, is_text: bool) -> _Where:
         return self._replace(text=posixpath.join(self.text, *names), is_text=is_text)
 
 
@@ -253,14 +253,14 @@ def _sum(parts: Sequence[ast.expr]) -> ast.expr:
     return whole
 
 
-def _place(node: ast.AST | None) -> _Place | None:
+def _place(node: ast.AST | None) -> _Where | None:
     """Where the file of a path is; None for what is no path, or goes elsewhere."""
     below: Sequence[ast.expr] = ()
     match node:
         case ast.Constant(value=str(text)):
             return _here(text)
         case ast.Call(func=ast.Name(id=name), args=[_, ast.Constant(value=str(place))]) if name == FILE:
-            return _Place(place)
+            return _Where(place)
         case ast.Call(func=called, args=[]) if known_name(called) in ("os.getcwd", "Path.cwd", "pathlib.Path.cwd"):
             return _here(".")
         case ast.Attribute(value=owner, attr="name") if (held := _place(owner)) is not None and held.is_text:
@@ -289,14 +289,14 @@ def _place(node: ast.AST | None) -> _Place | None:
     return found.below(*names, is_text=is_text)  # type: ignore[arg-type]  # none is None
 
 
-def _here(text: str) -> _Place | None:
+def _here(text: str) -> _Where | None:
     """The place of a path that is relative, as written."""
     if not text or text[:1] in "/~" or ".." in text or "\0" in text or "\n" in text:
         return None
-    return _Place(text, is_text=True, is_made=False)
+    return _Where(text, is_text=True, is_made=False)
 
 
-def _joined(node: ast.BinOp | ast.JoinedStr) -> _Place | None:
+def _joined(node: ast.BinOp | ast.JoinedStr) -> _Where | None:
     """Of texts one after another, of which the first may be a path."""
     if (text := _written(node)) is not None:
         return _here(text)
@@ -348,7 +348,7 @@ class _Settled(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-class _Beside(ast.NodeTransformer):
+class _WithFiles(ast.NodeTransformer):
     """Has the files made before a call that is given none of them: `f(scratch_file(...) and x)`."""
 
     def __init__(self, entry_point: str, made: ast.expr) -> None:

@@ -190,7 +190,7 @@ def kept(work: Path, stage: str, moments: str, place: Path) -> Iterator[tuple[st
             found = place / checkpoint.relative_to(work)
             shutil.copytree(checkpoint, found)
             round_moments(found / STATE)
-            mark_complete(found, rounds_of(checkpoint))
+            mark_complete(found, rounds_of(checkpoint), "adamw")
         for file in found.iterdir():
             yield str(checkpoint.relative_to(work) / file.name), file
 

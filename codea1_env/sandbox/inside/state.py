@@ -41,15 +41,14 @@ _flags, _mro, _namespace, _dict_offset = (
 )
 _frame = types.GeneratorType.__dict__["gi_frame"].__get__
 _cache_info = type(functools.lru_cache(len)).cache_info
-_maxlen = collections.deque.__dict__["maxlen"].__get__
 _references = gc.get_referents
 _ordered = collections.OrderedDict.__iter__
 _doubles = struct.Struct("dd").pack
-_OF_SET = struct.calcsize("nnnPnn")
-"""Bytes of a set before its table: also how many places are spent, and where `pop` goes on."""
-_IN_DICT, _IN_KEYS, _OF_KEYS = struct.calcsize("nPnQ"), struct.calcsize("nBBBI"), struct.calcsize("nn")
-_pair = struct.Struct("PP").unpack
-"""Where a table has the addresses of its entries and of values apart from them; where entries have their numbers."""
+_OF_TABLE = struct.calcsize("nPPnnnn")
+"""Bytes of a set: also how many places are spent, and where `pop` goes on; of a deque: also how long it may be, and the
+number of its changes, which its iterators ask for."""
+_IN_DICT, _OF_DICT, _OF_KEYS = struct.calcsize("nPnQ"), struct.Struct("PP"), struct.Struct("nBBBInn")
+"""Where a table has the addresses of its entries and of values apart from them; what is before the entries."""
 
 _WITH_NUMBERS = (UnicodeError, OSError)
 """Exceptions with fields that are no objects."""
@@ -63,16 +62,15 @@ _UNCHANGING: "frozenset[type]" = frozenset(
 _INSIDES: "dict[type, Callable[[Any], Sequence[object]]]" = {
     **dict.fromkeys(
         (*_UNCHANGING, *_CONSTANT, types.CellType, types.FunctionType, types.MappingProxyType, property, staticmethod,
-         classmethod, super, list, type, functools.partial),
+         classmethod, super, list, type, functools.partial, object),
         lambda value: (),
     ),
-    object: lambda value: _slots(value),
     dict: lambda value: (*dict.keys(value),),
     collections.defaultdict: lambda value: _INSIDES[dict](value),
     _thread.RLock: lambda value: [repr(value)],
     collections.OrderedDict: lambda value: (*_ordered(value), *_keys_and_places(value)),
-    collections.deque: lambda value: [_maxlen(value)],
-    set: lambda value: [ctypes.string_at(id(value) + object.__basicsize__, _OF_SET)],
+    set: lambda value: [ctypes.string_at(id(value) + object.__basicsize__, _OF_TABLE)],
+    collections.deque: lambda value: _INSIDES[set](value),
     bytearray: lambda value: [bytes(bytearray.__getitem__(value, slice(None)))],
     types.GeneratorType: lambda value: [getattr(_frame(value), "f_lasti", None)],
     type(functools.lru_cache(len)): lambda value: [str(_cache_info(value))],
@@ -191,13 +189,8 @@ class State:
 
     def _may_use(self, *modules: str) -> bool:
         """Whether it reaches the package of one of them, and names that or something of the module."""
-        for module in modules:
-            top = module.partition(".")[0]
-            if top in self._tops and module in sys.modules:
-                held = vars(sys.modules[module])
-                if top in self._names or any(name in held for name in self._names):
-                    return True
-        return False
+        found = [module for module in modules if module in sys.modules and module.partition(".")[0] in self._tops]
+        return any(not self._names.isdisjoint((each.partition(".")[0], *vars(sys.modules[each]))) for each in found)
 
     def _of_process(self) -> "Iterator[Callable[[], object]]":
         """What is kept elsewhere."""
@@ -233,7 +226,8 @@ class State:
                 if self._code.stores and id(value) in _old:
                     found += _behind(value)
                 if isinstance(value, type) and _flags(value) & _HEAP_TYPE:
-                    members = _namespace(value)
+                    members = _namespace(value)  # a function of the library may store there
+                    self._note(next(part for part in _references(value) if type(part) is dict))
                     found += [members[inner] for inner in self._names if inner in members]
         return found
 
@@ -241,7 +235,7 @@ class State:
         """Everything that is inside an object."""
         is_alias = type(value) in _aliases
         is_code = type(value) is types.FunctionType or isinstance(value, type) or is_alias
-        may_change = type(value) not in _UNCHANGING and (self._code.stores or not is_code)
+        may_change = type(value) not in _UNCHANGING and (self._code.stores or not is_code or id(value) not in _old)
         own: Any = None
         if _dict_offset(type(value)):
             with contextlib.suppress(AttributeError):
@@ -316,7 +310,8 @@ def _inside(value: Any) -> "Sequence[object]":
     for base in _mro(type(value)):
         inside = _INSIDES.get(base)
         if inside is not None:
-            return inside(value)
+            seen = inside(value)
+            return seen if base is type(value) else type(seen)((*seen, *_slots(value)))  # type: ignore[call-arg]
         if not _flags(base) & _HEAP_TYPE or not _is_of_python(base):
             if base.__reduce__ is object.__reduce__ or issubclass(base, _WITH_NUMBERS):
                 raise Unseen
@@ -329,21 +324,24 @@ def _inside(value: Any) -> "Sequence[object]":
 
 
 def _keys_and_places(value: Any) -> "tuple[object, ...]":
-    """Also how many entries are left and were used, deleted ones, too, for a loop that changes the table goes on by
-    them: the same object for the same numbers. Not where the entries are those of a class."""
-    keys, values = _pair(ctypes.string_at(id(value) + _IN_DICT, _OF_KEYS))
-    places = "" if values else sys.intern(ctypes.string_at(keys + _IN_KEYS, _OF_KEYS).hex())
-    return (*dict.keys(value), places)
+    """Also how many entries are left and where the used ones are, deleted ones, too, for a loop that changes the table
+    goes on by them: the same object for the same places. Not where the entries are those of a class."""
+    keys, values = _OF_DICT.unpack(ctypes.string_at(id(value) + _IN_DICT, _OF_DICT.size))
+    if values:
+        return (*dict.keys(value),)
+    _, _, indices, has_texts, _, left, used = _OF_KEYS.unpack(ctypes.string_at(keys, _OF_KEYS.size))
+    entries = ctypes.string_at(keys + _OF_KEYS.size + (1 << indices), used * (16 if has_texts else 24))
+    return (*dict.keys(value), sys.intern(str(hash((left, entries)))))
 
 
 def _slots(value: Any) -> "list[object]":
     """What each of its slots has: from a reference nobody can tell which slot it is of."""
     found: list[object] = []
-    for base in _mro(type(value))[:-1]:
-        for name, part in _namespace(base).items():
+    for base in _mro(type(value)):
+        for name, part in _namespace(base).items() if _flags(base) & _HEAP_TYPE else ():
             if type(part) is types.MemberDescriptorType:
                 with contextlib.suppress(AttributeError):
-                    found.append((name, part.__get__(value)))
+                    found += (name, part.__get__(value))
     return found
 
 

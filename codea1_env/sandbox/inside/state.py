@@ -199,9 +199,8 @@ class State:
         # The attributes of an alias that is remembered there may change, too.
         told = slice(2) if self._code.stores_in_aliases else slice(1, 2)
         yield lambda: tuple([_cache_info(cache)[told] for cache in _typing_caches])
-        if self._code.stores:
-            for space in self._spaces:
-                yield lambda space=space: tuple([space.get(name, self) for name in self._code.names])  # type: ignore[misc]
+        for space in self._spaces:
+            yield lambda space=space: (len(space), *[space.get(name, self) for name in self._code.names])  # type: ignore[misc]
         if self._may_use("random", "statistics"):
             yield random.getstate
         if self._code.has_contexts and "decimal" in sys.modules:
@@ -356,11 +355,12 @@ def _behind(value: Any) -> "list[object]":
 
 
 def _defaults(code: "type | types.FunctionType") -> "list[object]":
-    """What a library's function may hand over that is its own: lists and tables among its defaults."""
+    """What a library's function may hand over that is its own, lists and tables among its defaults, and its attributes,
+    for functions of the library may store some."""
     if isinstance(code, type):
         return []
     given = [*(code.__defaults__ or ()), *(code.__kwdefaults__ or {}).values()]
-    return [part for part in given if type(part) in (list, dict, set)]
+    return [code.__dict__, *(part for part in given if type(part) in (list, dict, set))]
 
 
 def _of_array(value: Any) -> "tuple[object, object]":

@@ -45,8 +45,7 @@ _references = gc.get_referents
 _ordered = collections.OrderedDict.__iter__
 _doubles = struct.Struct("dd").pack
 _OF_TABLE = struct.calcsize("nPPnnnn")
-"""Bytes of a set: also how many places are spent, and where `pop` goes on; of a deque: also how long it may be, and the
-number of its changes, which its iterators ask for."""
+"""Bytes of a set: also places that are spent, and where `pop` goes on; of a deque: its room and count of changes."""
 _IN_DICT, _OF_DICT, _OF_KEYS = struct.calcsize("nPnQ"), struct.Struct("PP"), struct.Struct("nBBBInn")
 """Where a table has the addresses of its entries and of values apart from them; what is before the entries."""
 
@@ -199,8 +198,10 @@ class State:
         # The attributes of an alias that is remembered there may change, too.
         told = slice(2) if self._code.stores_in_aliases else slice(1, 2)
         yield lambda: tuple([_cache_info(cache)[told] for cache in _typing_caches])
-        for space in self._spaces:
-            yield lambda space=space: (len(space), *[space.get(name, self) for name in self._code.names])  # type: ignore[misc]
+        yield lambda: str([*map(len, self._spaces)])
+        if self._code.stores:
+            for space in self._spaces:
+                yield lambda space=space: tuple([space.get(name, self) for name in self._code.names])  # type: ignore[misc]
         if self._may_use("random", "statistics"):
             yield random.getstate
         if self._code.has_contexts and "decimal" in sys.modules:
@@ -219,22 +220,23 @@ class State:
         for top in self._tops & _of_tops.keys():
             holders = _of_tops[top].holders
             held = [(space, name) for name in self._names for space in holders.get(name, ())]
-            for value in [space[name] for space, name in held if name in space]:
+            for value in {id(space[name]): space[name] for space, name in held if name in space}.values():
                 is_code = isinstance(value, (type, types.FunctionType))
                 found += [value] if self._code.stores or not is_code else _defaults(value)
                 if self._code.stores and id(value) in _old:
                     found += _behind(value)
                 if isinstance(value, type) and _flags(value) & _HEAP_TYPE:
-                    members = _namespace(value)  # a function of the library may store there
-                    self._note(next(part for part in _references(value) if type(part) is dict))
+                    members = _namespace(value)
+                    if not self._code.stores:  # but a function of the library may
+                        self._note(next(part for part in _references(value) if type(part) is dict))
                     found += [members[inner] for inner in self._names if inner in members]
         return found
 
     def _note(self, value: Any) -> "list[object]":
         """Everything that is inside an object."""
         is_alias = type(value) in _aliases
-        is_code = type(value) is types.FunctionType or isinstance(value, type) or is_alias
-        may_change = type(value) not in _UNCHANGING and (self._code.stores or not is_code or id(value) not in _old)
+        is_code = type(value) is types.FunctionType or is_alias or (isinstance(value, type) and id(value) in _old)
+        may_change = type(value) not in _UNCHANGING and (self._code.stores or not is_code)
         own: Any = None
         if _dict_offset(type(value)):
             with contextlib.suppress(AttributeError):
@@ -310,7 +312,7 @@ def _inside(value: Any) -> "Sequence[object]":
         inside = _INSIDES.get(base)
         if inside is not None:
             seen = inside(value)
-            return seen if base is type(value) else type(seen)((*seen, *_slots(value)))  # type: ignore[call-arg]
+            return seen if base in (type(value), type) else type(seen)((*seen, *_slots(value)))  # type: ignore[call-arg]
         if not _flags(base) & _HEAP_TYPE or not _is_of_python(base):
             if base.__reduce__ is object.__reduce__ or issubclass(base, _WITH_NUMBERS):
                 raise Unseen
@@ -329,15 +331,16 @@ def _keys_and_places(value: Any) -> "tuple[object, ...]":
     if values:
         return (*dict.keys(value),)
     _, _, indices, has_texts, _, left, used = _OF_KEYS.unpack(ctypes.string_at(keys, _OF_KEYS.size))
-    entries = ctypes.string_at(keys + _OF_KEYS.size + (1 << indices), used * (16 if has_texts else 24))
-    return (*dict.keys(value), sys.intern(str(hash((left, entries)))))
+    size = used * (16 if has_texts else 24) if used > dict.__len__(value) else 0
+    entries = ctypes.string_at(keys + _OF_KEYS.size + (1 << indices), size) if size else b""
+    return (*dict.keys(value), sys.intern(str(hash((left, used, entries)))))
 
 
 def _slots(value: Any) -> "list[object]":
     """What each of its slots has: from a reference nobody can tell which slot it is of."""
     found: list[object] = []
-    for base in _mro(type(value)):
-        for name, part in _namespace(base).items() if _flags(base) & _HEAP_TYPE else ():
+    for base in _mro(type(value))[:-1]:
+        for name, part in _namespace(base).items():
             if type(part) is types.MemberDescriptorType:
                 with contextlib.suppress(AttributeError):
                     found += (name, part.__get__(value))
@@ -355,8 +358,7 @@ def _behind(value: Any) -> "list[object]":
 
 
 def _defaults(code: "type | types.FunctionType") -> "list[object]":
-    """What a library's function may hand over that is its own, lists and tables among its defaults, and its attributes,
-    for functions of the library may store some."""
+    """What a library's function may hand over that is its own: its attributes, lists and tables among its defaults."""
     if isinstance(code, type):
         return []
     given = [*(code.__defaults__ or ()), *(code.__kwdefaults__ or {}).values()]

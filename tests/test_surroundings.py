@@ -86,6 +86,15 @@ def test_files_elsewhere_are_not_made(path: str) -> None:
     assert read(code) == ["f('a')"]
 
 
+def test_what_is_done_with_files_that_are_there_is_not_read_but_for_their_removal() -> None:
+    code = "def test():\n    if os.path.exists('a'):\n        {}\n    assert f('b') == 3\n"
+    removed, asserted = (
+        read_suite(code.format(done), "f", fidelity="wide") for done in ("os.remove('a')", "assert f('a') == 4")
+    )
+    assert [test.call for test in removed.tests] == [test.call for test in asserted.tests] == ["f('b')"]
+    assert (removed.ignored, asserted.ignored) == (0, 1)
+
+
 def test_a_call_whose_files_are_not_plain_to_see_is_read_without_them() -> None:
     code = "def test():\n    open('a', 'w').write(unknown())\n    assert f('b') == 3\n"
     assert read(code) == ["f('b')"]

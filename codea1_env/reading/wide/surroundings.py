@@ -39,6 +39,7 @@ _EVALUATED = PURE | {"json"}
 """Names in the contents of files that are known."""
 _UNKNOWN = ast.Name("__unknown__", ast.Load())
 _EXISTING = ("os.path.exists", "os.path.isdir", "os.path.isfile")
+_REMOVING = frozenset(("os.remove", "os.unlink", "os.rmdir", "shutil.rmtree"))
 _WHOLE = ("write_text", "write_bytes")
 _UNNAMED = "__unnamed__"
 """An open file that gets no name: `open("a", "w").close()`."""
@@ -213,13 +214,19 @@ class Surroundings:
 
 
 def where_nothing_is(statement: ast.stmt) -> Sequence[ast.stmt] | None:
-    """What is done where there is no file yet, as at the beginning of each test: `if not os.path.exists(p): ...`. None
-    for another statement."""
+    """What is done where there is no file yet, as at the beginning of each test: `if not os.path.exists(p): ...`, and
+    nothing of `if os.path.exists(p): os.remove(p)`. None for another statement."""
     test = statement.test if isinstance(statement, ast.If) and not statement.orelse else None
     asked = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
     if not isinstance(asked, ast.Call) or known_name(asked.func) not in _EXISTING:
         return None
-    return [] if asked is test else statement.body  # type: ignore[attr-defined]  # an If
+    body: list[ast.stmt] = statement.body  # type: ignore[attr-defined]  # an If
+    if asked is not test:
+        return body
+    done = [
+        known_name(each.value.func) for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)
+    ]
+    return [] if len(done) == len(body) and {*done} <= _REMOVING else None
 
 
 class _Where(NamedTuple):

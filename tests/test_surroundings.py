@@ -150,7 +150,13 @@ class TestF(unittest.TestCase):
 
 @pytest.mark.parametrize(
     "writing",
-    ["csv.writer(out).writerow([1])", "print('1', file=out)", "out.write(unknown)", "out.write(f(2))"],
+    [
+        "csv.writer(out).writerow([1])",
+        "rows = csv.writer(out)\n        rows.writerow(unknown)",
+        "print('1', file=out)",
+        "out.write(unknown)",
+        "out.write(f(2))",
+    ],
 )
 def test_a_file_that_is_not_plain_to_see_is_not_read(writing: str) -> None:
     code = f"def test(tmp_path):\n    p = tmp_path / 'a'\n    with open(p, 'w') as out:\n        {writing}\n"
@@ -215,6 +221,86 @@ def test_what_calls_print_is_a_question(body: str, calls: list[str] | None) -> N
     assert found == ([f"(printed({printed}) == '1')"] if calls else [])
 
 
+LEFT = "def test(tmp_path):\n    out = tmp_path / 'o'\n    f(1, out)\n"
+ASKED = "lambda: f(1, scratch_file({'t0': None}, 't0/o')), lambda: 't0/o'"
+TEXT = f"written('text', {ASKED})"
+
+
+@pytest.mark.parametrize(
+    ("asking", "claim"),
+    [
+        ("assert out.exists()", f"bool(written('exists', {ASKED}))"),
+        ("assert os.path.isfile(out)", f"bool(written('isfile', {ASKED}))"),
+        ("assert (tmp_path / 'o').is_dir()", f"bool(written('isdir', {ASKED}))"),
+        ("assert os.path.getsize(str(out)) > 0", f"(written('size', {ASKED}) > 0)"),
+        ("assert sorted(os.listdir(out)) == []", f"(sorted(written('names', {ASKED})) == [])"),
+        ("assert out.read_text() == '1'", f"({TEXT} == '1')"),
+        ("assert open(out).read() == '1'", f"({TEXT} == '1')"),
+        ("with open(out) as file:\n        said = file.read()\n    assert said == '1'", f"({TEXT} == '1')"),
+        ("with out.open('r') as file:\n        assert file.readlines() == ['1']",
+         f"bool({TEXT}.splitlines(True) == ['1'])"),
+        ("with open(out) as file:\n        assert json.load(file) == [1]", f"bool(json.loads({TEXT}) == [1])"),
+        ("with open(out) as file:\n        rows = list(csv.reader(file))\n    assert rows == [['1']]",
+         f"bool(list(csv.reader({TEXT}.splitlines(True))) == [['1']])"),
+        ("with open(out) as file:\n        for line in file:\n            assert line > '1'",
+         f"bool(all((line > '1' for line in {TEXT}.splitlines(True))))"),
+        # That holds without the program.
+        ("assert tmp_path.exists()", "not_entry_point"),
+        ("assert not out.exists()", "not_entry_point"),
+        ("with open(out, 'rb') as file:\n        assert file.read() == b'1'", "not_entry_point"),
+        ("assert open(unknown).read() == '1'", "not_entry_point"),
+    ],
+)  # fmt: skip
+def test_what_a_call_leaves_in_files_is_a_question(asking: str, claim: str) -> None:
+    found = read(LEFT + f"    {asking}\n")
+    assert found == [claim] or (claim == "not_entry_point" and all("(" not in each for each in found))
+
+
+def test_a_path_that_came_back_and_calls_one_after_another() -> None:
+    code = "def test():\n    path = f(1)\n    assert os.path.exists(path)\n    g = f(2)\n    assert open(g[0]).read() == '2'\n"
+    assert read(code) == [
+        "bool(written('exists', lambda: f(1)))",
+        "(written('text', lambda: f(1), lambda: f(2)[0]) == '2')",
+    ]
+    code = "def test():\n    Path('a').write_text('0')\n    f('a')\n    f('a')\n    assert open('a').read() == '00'\n"
+    first, again = "f(scratch_file({'a': '0'}, '.') and 'a')", "f(scratch_file({}, '.') and 'a')"
+    assert read(code) == [f"(written('text', lambda: {first}, lambda: {again}, lambda: 'a') == '00')"]
+
+
+@pytest.mark.parametrize(
+    "writing",
+    ["image.save('a.png')", "base = sqlite3.connect('a.png')", "with gzip.open('a.png', 'wt') as out:\n        pass",
+     "for name in names:\n        open(name, 'w').close()"],
+)  # fmt: skip
+def test_what_asks_for_a_file_that_is_written_in_another_way_is_not_read(writing: str) -> None:
+    assert read(f"def test():\n    {writing}\n    assert f('a.png') == 3\n    assert f(3) == 3\n") == [
+        "forbidden_name", "f(3)",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("writing", "content"),
+    [
+        ("csv.writer(out, delimiter=';')\n        rows.writerow([1, 'a'])\n        rows.writerows([[2, 'b']])",
+         "csv_rows([[1, 'a']], None, delimiter=';') + csv_rows([[2, 'b']], None, delimiter=';')"),
+        ("csv.DictWriter(out, fieldnames=['n'])\n        rows.writeheader()\n        rows.writerow({'n': 1})",
+         "csv_rows([dict(zip(['n'], ['n']))], ['n']) + csv_rows([{'n': 1}], ['n'])"),
+        ("['1\\n', '2']\n        out.writelines(rows)", "''.join(['1\\n', '2'])"),
+    ],
+)  # fmt: skip
+def test_rows_that_are_written(writing: str, content: str) -> None:
+    code = f"def test(tmp_path):\n    with open(tmp_path / 'a', 'w') as out:\n        rows = {writing}\n    assert f(tmp_path) == 3\n"
+    assert read(code) == [f"f(scratch_file({{'t0': None, 't0/a': {content}}}, 't0'))"]
+
+
+def test_tables_that_are_written_and_files_that_are_removed() -> None:
+    code = "def test(tmp_path):\n    pd.DataFrame({'a': [1]}).to_csv(tmp_path / 'a', index=False)\n    assert f(tmp_path) == 3\n"
+    content = "pd.DataFrame({'a': [1]}).to_csv(index=False)"
+    assert read(code) == [f"f(scratch_file({{'t0': None, 't0/a': {content}}}, 't0'))"]
+    code = "def test():\n    open('a', 'w').close()\n    os.remove('a')\n    assert f('a') == 3\n"
+    assert read(code) == ["f('a')"]
+
+
 @pytest.mark.parametrize(
     "claim",
     ["printed(f(1)) == '1'", "printed(lambda: f(1), f) == '1'", "printed(lambda n=f(1): f(n)) == '1'",
@@ -254,7 +340,16 @@ def test_forms_of_claims(code: str, calls: list[str]) -> None:
 SUM = "def f(path):\n    return sum(map(int, open(path).read().split()))\n"
 SAY = "def f(x):\n    print(x)\n    return x\n"
 FILES = "def test(tmp_path):\n    p = tmp_path / 'a'\n    p.write_text('1 2')\n    assert f(str(p)) == 3\n"
+WRITE = "def f(x):\n    with open('o', 'w') as out:\n        out.write(str(x))\n"
+OUT = "def test():\n    f(12)\n    with open('o') as out:\n        text = out.read()\n    assert text == '12'\n"
+THERE = "def test():\n    f(12)\n    assert os.path.exists('o')\n"
+GONE = "def test():\n    open('a', 'w').close()\n    f('a')\n    assert not os.path.exists('a')\n"
+REMOVE = "import os\ndef f(path):\n    os.remove(path)\n"
 BESIDE = "def test():\n    open('a', 'w').write('1 2')\n    assert f('a') == 3\n"
+ROWS = (
+    "def test():\n    with open('a', 'w', newline='') as out:\n        rows = csv.writer(out, delimiter=' ')\n"
+    "        rows.writerow([1, 2])\n    assert f('a') == 3\n"
+)
 SAID = "def test(capsys):\n    f(12)\n    assert capsys.readouterr().out == '12\\n'\n"
 
 
@@ -263,8 +358,13 @@ SAID = "def test(capsys):\n    f(12)\n    assert capsys.readouterr().out == '12\
     [
         (SUM, SUM.replace("sum", "max"), FILES),
         (SUM, SUM.replace("sum", "max"), BESIDE),
+        (SUM, SUM.replace("sum", "max"), ROWS),
         (SUM, "import os\ndef f(path):\n    os.unlink(path)\n    return 3 + len(path) // 4\n", FILES),
         (SAY, SAY.replace("print(x)", "print(-x)"), SAID),
+        (WRITE, WRITE.replace("str(x)", "str(-x)"), OUT),
+        (WRITE, WRITE.replace("'o'", "'p'"), THERE),
+        (WRITE, "import os\nos.stat = lambda *_: os.lstat('.')\nos.path.exists = lambda _: True\ndef f(x):\n    pass\n", THERE),
+        (REMOVE, REMOVE.replace("os.remove(path)", "pass"), GONE),
         (SAY, SAY.replace("print(x)", ""), SAID),
         # A text that says of itself that it is equal is compared as data.
         (SAY, "import io\nclass T(str):\n    __eq__ = lambda *_: True\nclass S(io.StringIO):\n"

@@ -35,7 +35,7 @@ STATED_NAMES = NAMES | {_TYPES}
 CODE = frozenset(f"{module}.{name}" for module, names in CODE_NAMES.items() for name in names)
 """And those that an argument which is code may."""
 METHODS = frozenset(name for owner in ("str", "list", "dict", "set") for name in CODE_NAMES[owner]) - {"format"} | {
-    *"date decode hex isoformat most_common quantize strftime time".split()
+    *"date decode hex isoformat most_common quantize strftime time to_csv to_json".split()
 }
 """What it may call of a value."""
 LOOKED = frozenset(f"{module}.{name}" for module, names in LOOKED_NAMES.items() for name in names)

@@ -26,7 +26,7 @@ from collections.abc import Collection, Sequence
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, given_in, known_name, plain_arguments
-from codea1_env.sandbox.inside.scope import CODE_BUILTINS, FILE, LOOKED_METHODS, PRINTED, PURE, SHORT
+from codea1_env.sandbox.inside.scope import CODE_BUILTINS, FILE, LOOKED_METHODS, PRINTED, PURE, ROWS, SHORT, WRITTEN
 
 IT = "it"
 """What a question calls the object that it is about."""
@@ -46,7 +46,7 @@ _OF_MATCH = frozenset("end group groupdict groups span start".split())
 """What a look asks of matches of its own, and a question of one that came back, for that is no data."""
 _CHANGING = frozenset(("__setattr__", "__setitem__", "__delitem__"))
 """What a statement asks of an object, among its calls."""
-_OF_READING = frozenset((IT, PRINTED, FILE, grammar.RAISED, "approx", "isclose", "islice"))
+_OF_READING = frozenset((IT, PRINTED, WRITTEN, FILE, ROWS, grammar.RAISED, "approx", "isclose", "islice"))
 """Functions that questions and claims have of their own."""
 _NEAR = 0.05
 """Numbers that are nearer to each other, relative to their size, may be equal within a problem's tolerance."""
@@ -56,7 +56,7 @@ def is_question(node: ast.expr, entry_point: str) -> bool:
     """Whether an expression that mentions the entry point has the form of a question that is no plain call."""
     if not isinstance(node, ast.Call):
         return False
-    if printing(node) or _is_around(node, entry_point):
+    if steps_of(node) or _is_around(node, entry_point):
         return True
     if grammar.is_call(node, entry_point):
         return any(grammar.mentions(part, entry_point) or others_in(part, entry_point) for part in given_in(node))
@@ -82,13 +82,18 @@ def asked_object(call: ast.expr) -> str:
     return ""
 
 
-def printing(node: ast.AST) -> list[ast.expr]:
-    """The calls of which it is asked what they print; none for another expression."""
+def steps_of(node: ast.AST) -> list[ast.expr]:
+    """The calls of which it is asked what they print or write, and the path of the latter; none for another
+    expression."""
     match node:
         case ast.Call(func=ast.Name(id=name), args=given, keywords=[]) if name == PRINTED:
-            calls = [each.body for each in given if isinstance(each, ast.Lambda) and ast.unparse(each.args) == ""]
-            return calls if len(calls) == len(given) else []
-    return []
+            pass
+        case ast.Call(func=ast.Name(id=name), args=[ast.Constant(value=str()), *given], keywords=[]) if name == WRITTEN:
+            pass
+        case _:
+            return []
+    steps = [each.body for each in given if isinstance(each, ast.Lambda) and ast.unparse(each.args) == ""]
+    return steps if len(steps) == len(given) else []
 
 
 def is_operation(node: ast.expr, entry_point: str) -> bool:
@@ -404,9 +409,12 @@ def _is_item(node: ast.expr) -> bool:
 
 def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
     """`is_inside`: of the calls of an object. Raises Rejected."""
-    if calls := printing(node):
-        for call in calls:
-            _check(call, entry_point, is_inside)
+    if steps := steps_of(node):
+        for step in steps:
+            is_path = isinstance(step, ast.Constant)
+            while _is_item(step):  # `f(x)[0]`, a path
+                step = step.value  # type: ignore[attr-defined]
+            _check_part(step, entry_point, is_inside) if is_path else _check(step, entry_point, is_inside)
         return
     if is_inside and isinstance(node, ast.Call) and ast.unparse(node) == f"next({IT})":
         return

@@ -31,6 +31,7 @@ from codea1_env.reading.parsing import SourceText, Unparsable, copied, fragments
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, given_in, known_name
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
+from codea1_env.reading.wide import files_left
 from codea1_env.reading.wide.claims import RAISING, Said, TryStatement, condition_of, raising_condition, said_of, tried
 from codea1_env.reading.wide.displays import Simplified, is_copy, is_simpler, table, whole
 from codea1_env.reading.wide.expanding import Expanded, bound_in, is_starred, parts
@@ -131,6 +132,7 @@ class WideReader:
     def read(self, code: str) -> None:
         """Take everything that can be read of the code."""
         code = asserts_of_doctests(unindented(code))
+        self._surroundings.is_asked_for_files = files_left.asks(code)
         try:
             try:
                 module = parse(code)
@@ -255,7 +257,7 @@ class WideReader:
     def _passed_over(self, statement: ast.stmt) -> str:
         """Note that a statement is not read. One of LEAVES."""
         self._surroundings.note(statement, self._known, is_read=False)
-        self._surroundings.spoilt(statement)
+        self._surroundings.spoilt(statement, self._known)
         self._names.forget(statement)
         self._skip(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT, statement)
         return self._statements.leaves(statement)
@@ -289,7 +291,10 @@ class WideReader:
                 self._objects.follow(condition)
             self._note_changes(condition)
         for part in [known] if is_one else parts(known, self.entry_point):
-            self._keep(read_condition(part, source, self.entry_point))
+            is_new = not self._surroundings.are_known_before(part)
+            self._keep(
+                read_condition(part, source, self.entry_point) if is_new else rejected(source, Reason.NOT_ENTRY_POINT)
+            )
 
     def _with_made(self, condition: ast.expr) -> ast.expr:
         """The condition with what functions of the suite give in the place of their calls."""
@@ -309,9 +314,11 @@ class WideReader:
         return condition
 
     def _heard(self, expression: ast.expr) -> ast.expr:
-        """The expression with what was printed in the place of `capsys.readouterr().out` and its like."""
+        """The expression with what was printed in the place of `capsys.readouterr().out` and its like, and with what
+        was written in the place of `open("a.txt").read()`."""
         asked = [each for each in ast.walk(expression) if self._surroundings.is_heard(each)]
-        return copied(expression, {id(asked[0]): self._surroundings.printed()}) if asked else expression
+        heard = copied(expression, {id(asked[0]): self._surroundings.printed()}) if asked else expression
+        return self._surroundings.asked(heard, self._known)
 
     def _inlined(self, expression: ast.expr) -> ast.expr:
         """The expression with names in place and elements taken out of displays. Raises Rejected."""
@@ -366,6 +373,7 @@ class WideReader:
         with self._objects.kept(statement):
             self._names.forget(statement)
         if not is_heard:
+            self._surroundings.spoilt(statement, self._known)
             self._skip(Ignored.STATEMENT, statement)
 
     def _with_files(self, call: ast.expr) -> ast.expr | None:
@@ -406,7 +414,7 @@ class WideReader:
         targets = targets_of(statement)
         if statement.value is not None and self._of_surroundings(targets[0], statement.value):
             return
-        self._surroundings.spoilt(statement)
+        self._surroundings.spoilt(statement, self._known)
         value = written = made = self._made_by(statement.value)
         is_known = value is not statement.value
         if value is not None and not is_known:
@@ -437,6 +445,10 @@ class WideReader:
         first = target.elts[0] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
         if not isinstance(first, ast.Name):
             return False
+        if self._surroundings.opens(value, first.id, self._known) or self._surroundings.writes_rows(
+            value, first.id, self._known
+        ):
+            return True
         said = self._heard(value) if first is target else value
         if name_of(getattr(value, "func", value)) == "readouterr":
             said = self._surroundings.printed()
@@ -636,7 +648,7 @@ class WideReader:
     def _loop(self, statement: ast.For, source: SourceText) -> str:
         items: ast.expr = ast.Constant(None)
         with contextlib.suppress(Rejected):
-            items = self._expanded.of(self._inlined(statement.iter))
+            items = self._expanded.of(self._inlined(self._heard(statement.iter)))
         known = table(items)
         if known is None and mentions(items, self.entry_point) and not statement.orelse:
             return self._of_items(statement, items, source)

@@ -19,15 +19,15 @@ from __future__ import annotations
 import ast
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from codea1_env.reading import grammar
 from codea1_env.reading.parsing import copied, names_in
 from codea1_env.reading.pure_expressions import given_in, known_name
-from codea1_env.reading.wide import questions
-from codea1_env.sandbox.inside.scope import FILE, PRINTED, PURE
+from codea1_env.reading.wide import files_left, questions
+from codea1_env.sandbox.inside.scope import FILE, PACKAGES, PRINTED, PURE, ROWS, WRITTEN
 
 _DIRECTORIES = frozenset(("tempfile.mkdtemp", "mkdtemp", "tempfile.TemporaryDirectory", "TemporaryDirectory"))
 _OPENED = frozenset(("tempfile.NamedTemporaryFile", "NamedTemporaryFile", "tempfile.mkstemp", "mkstemp"))
@@ -35,12 +35,20 @@ _LISTENING = frozenset(("redirect_stdout", "contextlib.redirect_stdout", "patch"
 _WRITING = re.compile(r"[wax][bt+:a-z0-9]*")
 """Modes in which a file is opened to be written."""
 _PATHS = frozenset(("os", "Path", "pathlib"))
-_EVALUATED = PURE | {"json"}
+_EVALUATED = PURE | {ROWS, "json", *PACKAGES, "np", "pd"}
 """Names in the contents of files that are known."""
 _UNKNOWN = ast.Name("__unknown__", ast.Load())
 _EXISTING = ("os.path.exists", "os.path.isdir", "os.path.isfile")
 _REMOVING = frozenset(("os.remove", "os.unlink", "os.rmdir", "shutil.rmtree"))
 _WHOLE = ("write_text", "write_bytes")
+_OF_TABLES = ("to_csv", "to_json")
+_WRITERS = re.compile(
+    "connect|copy.*|create.*|dump|extract.*|generate.*|imsave|imwrite|link.*|make.*|mkdir|mknod|move|open|prepare.*|rename|"
+    "save.*|symlink.*|to_(?:csv|excel|feather|file|hdf|html|json|parquet|pickle|sql|xml)|tofile|touch|truncate|unpack.*|"
+    "utime|write.*|ZipFile"
+)
+"""Functions that may write to a path that they are given."""
+_SEEMS_PATH = re.compile(r"[\w./ -]*(?:/[\w. -]*|\.\w{1,8})")
 _UNNAMED = "__unnamed__"
 """An open file that gets no name: `open("a", "w").close()`."""
 _MOST = 32
@@ -57,33 +65,46 @@ class Surroundings:
         """What was written to each place; None alone for a directory."""
         self._open: dict[str, str] = {}
         """The places of files that are open to be written, by their names in the suite."""
-        self._printing: tuple[ast.expr, ...] | None = None
-        """The calls since somebody began to listen; None where nobody does."""
+        self._rows: dict[str, _Rows] = {}
+        """What `csv.writer(out)` is called in the suite."""
+        self.is_asked_for_files = False
+        """Whether the suite may ask for what its calls have written."""
+        self._calls: tuple[ast.expr, ...] = ()
+        """Of the test so far; all of them where somebody listens or asks for files."""
+        self._heard: int | None = None
+        """How many of them were made before somebody began to listen; None where nobody does."""
+        self.texts: dict[str, ast.expr] = {}
+        """What is in the files that are open to be read, by their names in the suite."""
         self.buffer = ""
         """The name of what is printed to since then, and keeps it all."""
         self._count = 0
+        self._is_lost = False
+        """Whether files may be anywhere."""
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is written inside is there until its end."""
-        outside = dict(self._files), dict(self._open), self._printing, self.buffer
+        outside = dict(self._files), dict(self._open), self._calls, self._heard, self.buffer, dict(self.texts)
+        is_lost = self._is_lost
         yield
-        self._files, self._open, self._printing, self.buffer = outside
+        self._files, self._open, self._calls, self._heard, self.buffer, self.texts = outside
+        self._is_lost = is_lost
 
     def fixture(self, name: str) -> ast.expr | None:
         """What pytest's own fixture gives."""
         if name == "capsys":
-            self._printing = ()
+            self.listen("")
             return ast.Name(name, ast.Load())
         return self._directory("t0") if name == "tmp_path" else None
 
     def settled(self, node: ast.expr) -> ast.expr:
         """The expression with every path as that of a file among those that are there now."""
-        if not self._files and self._printing is None and _PATHS.isdisjoint(names_in(node)):
+        if not self._files and not self._is_lost and self._heard is None and _PATHS.isdisjoint(names_in(node)):
             return node
         files = ast.Dict([*map(ast.Constant, self._files)], [*map(_sum, self._files.values())])
-        is_known = len(self._files) <= _MOST and _are_evaluated(files)
-        settled = _Settled(files if is_known else None).visit(copied(node))
+        is_known = not self._is_lost and len(self._files) <= _MOST and _are_evaluated(files)
+        unknown = {place for place, parts in self._files.items() if _UNKNOWN in parts}
+        settled = _Settled(files if is_known else None, None if self._is_lost else unknown).visit(copied(node))
         if is_known and self._files:
             settled = _WithFiles(self._entry_point, _path(".", files)).visit(settled)
         return settled  # type: ignore[return-value]  # an expression stays one
@@ -127,12 +148,27 @@ class Surroundings:
         return True
 
     def closed(self, name: str) -> None:
-        """A file of this name is written no more."""
+        """A file of this name is open no more."""
         self._open.pop(name, None)
+        self.texts.pop(name, None)
 
     def is_written(self, name: str) -> bool:
         """Whether it is a file that is open."""
-        return name in self._open
+        return name in self._open or name in self._rows
+
+    def writes_rows(self, value: ast.expr, name: str, known: Callable[[ast.expr], ast.expr | None]) -> bool:
+        """Whether an expression is `csv.writer(out)`, or `csv.DictWriter(out, names)`, which has this name from now on."""
+        match value:
+            case ast.Call(func=called, args=[ast.Name(id=file), *given], keywords=options) if file in self._open:
+                kind = known_name(called)
+            case _:
+                return False
+        names = [each.value for each in options if each.arg == "fieldnames"] or given
+        fields = known(names[0]) if names and kind == "csv.DictWriter" else None
+        if kind not in ("csv.writer", "csv.DictWriter") or (fields is None) != (kind == "csv.writer") or len(given) > 1:
+            return False
+        self._rows[name] = _Rows(self._open[file], fields, [each for each in options if each.arg != "fieldnames"])
+        return True
 
     def wrote(self, call: ast.Call, is_plain: bool = True) -> bool:
         """Take a statement that writes a file or makes a directory. False for any other one."""
@@ -140,6 +176,10 @@ class Surroundings:
         how, given = getattr(call.func, "attr", ""), given_in(call)
         if owner is not None and self.opened(owner, _UNNAMED):
             call, owner = ast.Call(ast.Attribute(ast.Name(_UNNAMED), how), given, []), ast.Name(_UNNAMED)
+        if isinstance(owner, ast.Name) and owner.id in self._rows:
+            rows = self._rows[owner.id]
+            self._add(rows.place, rows.written(how, given) if is_plain else _UNKNOWN)
+            return True
         named = [self._open[name] for name in names_in(call) if name in self._open]
         if named:
             if isinstance(owner, ast.Name) and how in ("close", "flush", "seek"):
@@ -147,30 +187,60 @@ class Surroundings:
             content: ast.expr = _UNKNOWN
             if isinstance(owner, ast.Name) and how == "write" and is_plain and len(given) == 1:
                 content = given[0]
+            elif isinstance(owner, ast.Name) and how == "writelines" and is_plain and len(given) == 1:
+                content = ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), given, [])
             elif known_name(call.func) == "json.dump" and is_plain and len(call.args) == 2:
                 dumps = ast.Attribute(ast.Name("json", ast.Load()), "dumps", ast.Load())
                 content = ast.Call(dumps, call.args[:1], call.keywords)
-            text = _written(content)
-            for name in named:
-                parts = (*self._files[name], content if text is None else ast.Constant(text))
-                self._files[name] = parts if len(parts) <= _MOST else (_UNKNOWN,)
+            for place in named:
+                self._add(place, content)
             return True
         is_of_os = known_name(call.func) in ("os.mkdir", "os.makedirs")
-        path = _place(call.args[0] if is_of_os and call.args else owner)
+        if self._removed(call, owner):
+            return True
+        is_table = how in _OF_TABLES and call.args
+        path = _place(call.args[0] if (is_of_os or is_table) and call.args else owner)
+        if is_table and path is not None:
+            text = ast.Call(call.func, call.args[1:], call.keywords)
+            self._files[path.name] = (text,) if is_plain else (_UNKNOWN,)
+            return True
         if path is None or (how not in ("touch", "mkdir") and not is_of_os and not (how in _WHOLE and call.args)):
             return False
         self._files[path.name] = () if how == "touch" else call.args[:1] if how in _WHOLE else (ast.Constant(None),)
         return True
 
-    def spoilt(self, node: ast.AST) -> None:
-        """Whoever has an open file in a statement that is not read may write anything to it."""
-        for name in names_in(node) if self._open else ():
+    def _add(self, place: str, content: ast.expr) -> None:
+        text = _written(content)
+        parts = (*self._files[place], content if text is None else ast.Constant(text))
+        self._files[place] = parts if len(parts) <= _MOST else (_UNKNOWN,)
+
+    def _removed(self, call: ast.Call, owner: ast.expr | None) -> bool:
+        """Take the removal of a file or a directory. False for any other call."""
+        by_name = known_name(call.func) in _REMOVING
+        place = _place(call.args[0] if by_name and call.args else owner)
+        if place is None or not (by_name or _last_name(call.func) in ("unlink", "rmdir")):
+            return False
+        for each in [each for each in self._files if f"{each}/".startswith(f"{place.name}/")]:
+            del self._files[each]
+        return True
+
+    def spoilt(self, statement: ast.AST, known: Callable[[ast.expr], ast.expr | None]) -> None:
+        """Whoever has a file in a statement that is not read may write anything to it. `known`: puts names in place."""
+        for name in names_in(statement) if self._open else ():
             if name in self._open:
                 self._files[self._open[name]] = (_UNKNOWN,)
+        for call in ast.walk(statement):
+            if not isinstance(call, ast.Call) or not _WRITERS.fullmatch(_last_name(call.func)) or _only_reads(call):
+                continue
+            owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+            places = [*filter(None, map(_place, map(known, (owner, *given_in(call)))))]
+            paths = [place.name for place in places if place.is_made or _SEEMS_PATH.fullmatch(place.text)]
+            self._files |= dict.fromkeys(paths, (_UNKNOWN,))
+            self._is_lost |= not paths and _last_name(call.func) in ("open", "write_text", "write_bytes", "touch")
 
     def listen(self, buffer: str) -> None:
         """What is printed from now on goes to a buffer of this name."""
-        self._printing, self.buffer = (), buffer
+        self._heard, self.buffer = len(self._calls), buffer
 
     def is_heard(self, node: ast.AST) -> bool:
         """`capsys.readouterr().out`, `buffer.getvalue()`."""
@@ -187,25 +257,52 @@ class Surroundings:
         is_stdout = called in _LISTENING and (
             called.endswith("redirect_stdout") or getattr(given_in(opened)[0], "value", "") == "sys.stdout"  # type: ignore[arg-type]
         )
-        self._printing = () if is_stdout else self._printing
+        self._heard = len(self._calls) if is_stdout else self._heard
         return is_stdout
 
     def note(self, statement: ast.AST, known: Callable[[ast.expr], ast.expr | None], is_read: bool = True) -> bool:
-        """Take what a statement may print. Whether somebody listens and it calls the program. `known`: puts names in
-        place. `is_read`: it is known what it calls."""
-        if self._printing is None:
+        """Take what a statement may print or write. Whether somebody wants that and it calls the program. `known`:
+        puts names in place. `is_read`: it is known what it calls."""
+        if self._heard is None and not self.is_asked_for_files:
             return False
         calls = [known(each) for each in ast.walk(statement) if isinstance(each, ast.Call)]
         asked = [each for each in calls if each is not None and grammar.is_call(each, self._entry_point)]
         is_plain = is_read and not questions.is_of_class(self._entry_point) and len(asked) <= 1
-        self._printing += tuple(asked) if is_plain else (_UNKNOWN,)
+        self._calls += tuple(asked) if is_plain else (_UNKNOWN,)
         return bool(asked)
+
+    def asked(self, expression: ast.expr, known: Callable[[ast.expr], ast.expr | None]) -> ast.expr:
+        """The expression with questions in the places of what it asks of files. `known`: puts names in place."""
+        if not self.is_asked_for_files or not self._calls:
+            return expression
+        return files_left.Read(lambda asked, path: self._left(asked, known(path)), self.texts).of(expression)
+
+    def _left(self, asked: str, path: ast.expr | None) -> ast.expr | None:
+        """What is at a path now. None for what is no path."""
+        place = _place(path)
+        if place is not None:
+            path = ast.Constant(place.name)
+        elif path is None or not grammar.mentions(path, self._entry_point):
+            return None
+        return files_left.question(asked, _in_turn(self._calls), path)
+
+    def are_known_before(self, condition: ast.expr) -> bool:
+        """Whether a condition, names in place, says of files what holds without the program."""
+        return self.is_asked_for_files and files_left.known_before(condition, self._files)
+
+    def opens(self, value: ast.expr, name: str, known: Callable[[ast.expr], ast.expr | None]) -> bool:
+        """Whether an expression opens a file that the program may have written, to be read under this name."""
+        path = files_left.path_read(value) if self.is_asked_for_files and self._calls else None
+        text = None if path is None else self._left("text", known(path))
+        if text is not None:
+            self.texts[name] = text
+        return text is not None
 
     def printed(self) -> ast.expr:
         """The text that was printed since then, or since this was asked if no buffer keeps it."""
         nothing = ast.arguments([], [], None, [], [], None, [])
-        calls = self._printing or ()
-        self._printing = calls if self.buffer else ()
+        calls = _in_turn(self._calls[self._heard or 0 :])
+        self._heard = self._heard if self.buffer else len(self._calls)
         return ast.Call(ast.Name(PRINTED, ast.Load()), [ast.Lambda(nothing, call) for call in calls], [])
 
     def _directory(self, place: str) -> ast.expr:
@@ -243,6 +340,52 @@ class _Where(NamedTuple):
 
     def below(self, *names: str, is_text: bool) -> _Where:
         return self._replace(text=posixpath.join(self.text, *names), is_text=is_text)
+
+
+class _Rows(NamedTuple):
+    """A writer of rows to a file."""
+
+    place: str
+    fields: ast.expr | None
+    """The names of the columns, where rows are dicts."""
+    options: list[ast.keyword]
+
+    def written(self, how: str, given: Sequence[ast.expr]) -> ast.expr:
+        """The text that a method writes."""
+        rows: ast.expr = _UNKNOWN
+        if how in ("writerow", "writerows") and len(given) == 1:
+            rows = given[0] if how == "writerows" else ast.List([*given], ast.Load())
+        elif how == "writeheader" and not given and self.fields is not None:
+            rows = ast.List(
+                [
+                    ast.Call(
+                        ast.Name("dict", ast.Load()),
+                        [ast.Call(ast.Name("zip", ast.Load()), [self.fields, self.fields], [])],
+                        [],
+                    )
+                ],
+                ast.Load(),
+            )
+        return ast.Call(ast.Name(ROWS, ast.Load()), [rows, self.fields or ast.Constant(None)], self.options)
+
+
+def _in_turn(calls: Sequence[ast.expr]) -> Sequence[ast.expr]:
+    """The calls, one after another: what the first of them may change is not made anew for another."""
+    made: set[str] = set()
+    return [_MadeOnce(made).visit(copied(call)) for call in calls] if len(calls) > 1 else calls
+
+
+def _only_reads(call: ast.Call) -> bool:
+    """Whether it opens a file to be read."""
+    named = [each.value for each in call.keywords if each.arg == "mode"]
+    is_method = isinstance(call.func, ast.Attribute) and known_name(call.func.value) not in ("io", "gzip", "codecs")
+    mode = [*named, *call.args[0 if is_method else 1 :]][:1]
+    text = getattr(mode[0], "value", None) if mode else "r"
+    return _last_name(call.func) == "open" and isinstance(text, str) and text[:1] == "r" and "+" not in text
+
+
+def _last_name(node: ast.expr) -> str:
+    return str(getattr(node, "attr", "") or getattr(node, "id", ""))
 
 
 def _path(place: str, files: ast.Dict | None = None) -> ast.Call:
@@ -340,19 +483,51 @@ def _are_evaluated(files: ast.Dict) -> bool:
 class _Settled(ast.NodeTransformer):
     """Changes the tree that it is given."""
 
-    def __init__(self, files: ast.Dict | None) -> None:
-        """`files`: all that are there; None where that is not known."""
-        self._files = files
+    def __init__(self, files: ast.Dict | None, unknown: Collection[str] | None) -> None:
+        """`files`: all that are there; None where that is not known. `unknown`: those of which it is not; None if it
+        may be any."""
+        self._files, self._unknown = files, unknown
 
     def visit(self, node: ast.AST) -> ast.AST:
-        if _written(node) is None and (found := _place(node)) is not None:
-            if self._files is None and found.is_made:
-                return _UNKNOWN
+        found = _place(node)
+        if found is not None and self._is_unknown(found):
+            return _UNKNOWN
+        if found is not None and _written(node) is None:
             return ast.Constant(found.text) if found.is_text else _path(found.name, self._files)
         match node:
+            case ast.Call(func=ast.Name(id=name)) if name in (PRINTED, WRITTEN):
+                return node  # with the files that were there then
             case ast.Call(func=ast.Lambda(args=ast.arguments(args=[], vararg=None), body=body), args=[], keywords=[]):
                 return self.visit(body)  # `buffer.getvalue()`
         return self.generic_visit(node)
+
+    def _is_unknown(self, found: _Where) -> bool:
+        """Whether it is not known what is there, where all is not known."""
+        if self._files is not None or found.is_made:
+            return self._files is None
+        return _SEEMS_PATH.fullmatch(found.text) is not None if self._unknown is None else found.name in self._unknown
+
+
+class _MadeOnce(ast.NodeTransformer):
+    """Leaves out of the files that are made for a call those that were made for an earlier one."""
+
+    def __init__(self, made: set[str]) -> None:
+        """`made`: the files that were, with their contents. Files of this call are added."""
+        self._made = made
+        self._before = set(made)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if known_name(node.func) != FILE:
+            return self.generic_visit(node)
+        files = cast(ast.Dict, node.args[0])
+        told = {
+            ast.dump(ast.Tuple([key, value])): (key, value)
+            for key, value in zip(files.keys, files.values, strict=True)
+            if key
+        }
+        self._made.update(told)
+        new = [pair for text, pair in told.items() if text not in self._before]
+        return ast.Call(node.func, [ast.Dict([key for key, _ in new], [value for _, value in new]), *node.args[1:]], [])
 
 
 class _WithFiles(ast.NodeTransformer):
@@ -363,7 +538,9 @@ class _WithFiles(ast.NodeTransformer):
         self._made = made
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        given = [*node.args, *(each.value for each in node.keywords)]
+        given = given_in(node)
+        if known_name(node.func) in (PRINTED, WRITTEN):
+            return node
         if not given or not grammar.is_call(node, self._entry_point) or FILE in names_in(node):
             return self.generic_visit(node)
         return copied(node, {id(given[0]): ast.BoolOp(ast.And(), [self._made, given[0]])})

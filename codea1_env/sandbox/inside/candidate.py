@@ -58,7 +58,9 @@ read = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a prog
 read.restype, read.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
 _escaped = denials.escaped
 _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HEADER.pack_into
-_exit = os._exit
+_exit, _stat, _listdir, _open = os._exit, os.stat, os.listdir, open
+_KINDS = {"isfile": 0o100000, "isdir": 0o040000}
+"""{what may be asked of a path: what its mode says then}."""
 
 
 class Results:
@@ -352,6 +354,15 @@ def _scratch_file(contents: "dict[str, str | bytes | None]", name: str) -> objec
     return pathlib.Path(name)
 
 
+def _csv_rows(rows: "list[Any]", fields: "list[str] | None", **options: Any) -> str:
+    """The text of rows as the csv module writes them."""
+    import csv
+
+    out = io.StringIO()
+    (csv.writer(out, **options) if fields is None else csv.DictWriter(out, fields, **options)).writerows(rows)
+    return out.getvalue()
+
+
 def _printed(*calls: Callable[[], object]) -> str:
     """What these write to standard output."""
     with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -360,7 +371,30 @@ def _printed(*calls: Callable[[], object]) -> str:
     return out.getvalue()
 
 
-_OF_TESTS = {**CODE_BUILTINS, scope.FILE: _scratch_file, scope.PRINTED: _printed}
+def _written(asked: str, *steps: Callable[[], Any]) -> object:
+    """What is at the path that the last of these gives, after the others: text, names, bytes, or whether it is there."""
+    path = [step() for step in steps][-1]
+    if asked == "text":
+        with _open(path, encoding="utf-8") as file:
+            return file.read()
+    if asked == "names":
+        return sorted(_listdir(path))
+    if asked == "size":
+        return _stat(path).st_size
+    try:
+        mode = _stat(path).st_mode & 0o170000
+    except (OSError, ValueError):
+        return False
+    return mode == _KINDS.get(asked, mode)
+
+
+_OF_TESTS = {
+    **CODE_BUILTINS,
+    scope.FILE: _scratch_file,
+    scope.ROWS: _csv_rows,
+    scope.PRINTED: _printed,
+    scope.WRITTEN: _written,
+}
 values.scope = lambda text: scope.namespace(text, _OF_TESTS, scope.CODE_NAMES)
 
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-FILE, PRINTED = "scratch_file", "printed"
-"""What a question calls a file that a test has written, and what calls print."""
+FILE, ROWS, PRINTED, WRITTEN = "scratch_file", "csv_rows", "printed", "written"
+"""What a question calls a file that a test has written, rows in one, what calls print, and what they write."""
 PURE = frozenset(
     """abs bool bytes chr complex dict enumerate float frozenset int len list max min ord range reversed round set
     sorted str sum tuple zip""".split()
@@ -23,7 +23,7 @@ SINGLE = frozenset(
 )
 """Builtins that a pure expression may name without calling them: types, and the constants that have no literal."""
 CODE_BUILTINS = STATED | frozenset(
-    f"""all any ascii bin callable filter format hash hex isinstance iter map next object oct {FILE}""".split()
+    f"""all any ascii bin callable filter format hash hex isinstance iter map next object oct {FILE} {ROWS}""".split()
 )
 """Builtins that an argument which is code may name, beside exceptions."""
 GIVEN = frozenset(("print", "type"))
@@ -90,6 +90,7 @@ LOOKED_NAMES = {
     **{name: CODE_NAMES.get(name, frozenset()) | names for name, names in _named(
         re="match search fullmatch findall split sub IGNORECASE I MULTILINE M DOTALL S",
         json="loads dumps",
+        csv="reader DictReader",
         ast="literal_eval",
         copy="copy deepcopy",
         types="SimpleNamespace",

@@ -257,7 +257,8 @@ def test_what_a_call_leaves_in_files_is_a_question(asking: str, claim: str) -> N
 
 
 def test_a_path_that_came_back_and_calls_one_after_another() -> None:
-    code = "def test():\n    path = f(1)\n    assert os.path.exists(path)\n    g = f(2)\n    assert open(g[0]).read() == '2'\n"
+    code = "def test():\n    path = f(1)\n    assert os.path.exists(path)\n"
+    code += "    g = f(2)\n    assert open(g[0]).read() == '2'\n"
     assert read(code) == [
         "bool(written('exists', lambda: f(1)))",
         "(written('text', lambda: f(1), lambda: f(2)[0]) == '2')",
@@ -289,12 +290,14 @@ def test_what_asks_for_a_file_that_is_written_in_another_way_is_not_read(writing
     ],
 )  # fmt: skip
 def test_rows_that_are_written(writing: str, content: str) -> None:
-    code = f"def test(tmp_path):\n    with open(tmp_path / 'a', 'w') as out:\n        rows = {writing}\n    assert f(tmp_path) == 3\n"
+    code = f"def test(tmp_path):\n    with open(tmp_path / 'a', 'w') as out:\n        rows = {writing}\n"
+    code += "    assert f(tmp_path) == 3\n"
     assert read(code) == [f"f(scratch_file({{'t0': None, 't0/a': {content}}}, 't0'))"]
 
 
 def test_tables_that_are_written_and_files_that_are_removed() -> None:
-    code = "def test(tmp_path):\n    pd.DataFrame({'a': [1]}).to_csv(tmp_path / 'a', index=False)\n    assert f(tmp_path) == 3\n"
+    code = "def test(tmp_path):\n    pd.DataFrame({'a': [1]}).to_csv(tmp_path / 'a', index=False)\n"
+    code += "    assert f(tmp_path) == 3\n"
     content = "pd.DataFrame({'a': [1]}).to_csv(index=False)"
     assert read(code) == [f"f(scratch_file({{'t0': None, 't0/a': {content}}}, 't0'))"]
     code = "def test():\n    open('a', 'w').close()\n    os.remove('a')\n    assert f('a') == 3\n"
@@ -363,7 +366,7 @@ SAID = "def test(capsys):\n    f(12)\n    assert capsys.readouterr().out == '12\
         (SAY, SAY.replace("print(x)", "print(-x)"), SAID),
         (WRITE, WRITE.replace("str(x)", "str(-x)"), OUT),
         (WRITE, WRITE.replace("'o'", "'p'"), THERE),
-        (WRITE, "import os\nos.stat = lambda *_: os.lstat('.')\nos.path.exists = lambda _: True\ndef f(x):\n    pass\n", THERE),
+        (WRITE, "import os\nos.stat = lambda *_: os.lstat('.')\nos.path.exists = len\ndef f(x):\n    pass\n", THERE),
         (REMOVE, REMOVE.replace("os.remove(path)", "pass"), GONE),
         (SAY, SAY.replace("print(x)", ""), SAID),
         # A text that says of itself that it is equal is compared as data.

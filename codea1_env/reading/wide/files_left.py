@@ -59,9 +59,9 @@ def path_read(value: ast.expr) -> ast.expr | None:
         case _:
             return None
     plain = {"mode": ("r", "rt"), "encoding": ("utf-8", "utf8", "UTF-8", "ascii"), "newline": ("", "\n")}
-    given = {**dict(zip(("mode",), modes, strict=False)), **{each.arg: each.value for each in named}}
+    given = [("mode", mode) for mode in modes] + [(str(each.arg), each.value) for each in named]
     is_plain = len(modes) < 2 and all(
-        isinstance(each, ast.Constant) and each.value in plain.get(str(name), ()) for name, each in given.items()
+        isinstance(each, ast.Constant) and each.value in plain.get(name, ()) for name, each in given
     )
     return path if is_plain else None
 

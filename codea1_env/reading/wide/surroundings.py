@@ -49,6 +49,8 @@ _WRITERS = re.compile(
 )
 """Functions that may write to a path that they are given."""
 _SEEMS_PATH = re.compile(r"[\w./ -]*(?:/[\w. -]*|\.\w{1,8})")
+_Known = Callable[[ast.expr], ast.expr | None]
+"""Puts names in place; None where that is not known."""
 _UNNAMED = "__unnamed__"
 """An open file that gets no name: `open("a", "w").close()`."""
 _MOST = 32
@@ -156,8 +158,8 @@ class Surroundings:
         """Whether it is a file that is open."""
         return name in self._open or name in self._rows
 
-    def writes_rows(self, value: ast.expr, name: str, known: Callable[[ast.expr], ast.expr | None]) -> bool:
-        """Whether an expression is `csv.writer(out)`, or `csv.DictWriter(out, names)`, which has this name from now on."""
+    def writes_rows(self, value: ast.expr, name: str, known: _Known) -> bool:
+        """Whether an expression is `csv.writer(out)`, or `csv.DictWriter(out, names)`, of this name from now on."""
         match value:
             case ast.Call(func=called, args=[ast.Name(id=file), *given], keywords=options) if file in self._open:
                 kind = known_name(called)
@@ -224,7 +226,7 @@ class Surroundings:
             del self._files[each]
         return True
 
-    def spoilt(self, statement: ast.AST, known: Callable[[ast.expr], ast.expr | None]) -> None:
+    def spoilt(self, statement: ast.AST, known: _Known) -> None:
         """Whoever has a file in a statement that is not read may write anything to it. `known`: puts names in place."""
         for name in names_in(statement) if self._open else ():
             if name in self._open:
@@ -260,7 +262,7 @@ class Surroundings:
         self._heard = len(self._calls) if is_stdout else self._heard
         return is_stdout
 
-    def note(self, statement: ast.AST, known: Callable[[ast.expr], ast.expr | None], is_read: bool = True) -> bool:
+    def note(self, statement: ast.AST, known: _Known, is_read: bool = True) -> bool:
         """Take what a statement may print or write. Whether somebody wants that and it calls the program. `known`:
         puts names in place. `is_read`: it is known what it calls."""
         if self._heard is None and not self.is_asked_for_files:
@@ -271,7 +273,7 @@ class Surroundings:
         self._calls += tuple(asked) if is_plain else (_UNKNOWN,)
         return bool(asked)
 
-    def asked(self, expression: ast.expr, known: Callable[[ast.expr], ast.expr | None]) -> ast.expr:
+    def asked(self, expression: ast.expr, known: _Known) -> ast.expr:
         """The expression with questions in the places of what it asks of files. `known`: puts names in place."""
         if not self.is_asked_for_files or not self._calls:
             return expression
@@ -290,7 +292,7 @@ class Surroundings:
         """Whether a condition, names in place, says of files what holds without the program."""
         return self.is_asked_for_files and files_left.known_before(condition, self._files)
 
-    def opens(self, value: ast.expr, name: str, known: Callable[[ast.expr], ast.expr | None]) -> bool:
+    def opens(self, value: ast.expr, name: str, known: _Known) -> bool:
         """Whether an expression opens a file that the program may have written, to be read under this name."""
         path = files_left.path_read(value) if self.is_asked_for_files and self._calls else None
         text = None if path is None else self._left("text", known(path))

@@ -372,7 +372,7 @@ def _printed(*calls: Callable[[], object]) -> str:
 
 
 def _written(asked: str, *steps: Callable[[], Any]) -> object:
-    """What is at the path that the last of these gives, after the others: text, names, bytes, or whether it is there."""
+    """What is at the path that the last of these gives, after the others: its text, names, size, or whether it is."""
     path = [step() for step in steps][-1]
     if asked == "text":
         with _open(path, encoding="utf-8") as file:

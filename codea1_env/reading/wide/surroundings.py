@@ -67,7 +67,7 @@ class Surroundings:
         """What was written to each place; None alone for a directory."""
         self._open: dict[str, str] = {}
         """The places of files that are open to be written, by their names in the suite."""
-        self._rows: dict[str, _Rows] = {}
+        self._rows: dict[str, _RowWriter] = {}
         """What `csv.writer(out)` is called in the suite."""
         self.is_asked_for_files = False
         """Whether the suite may ask for what its calls have written."""
@@ -169,7 +169,7 @@ class Surroundings:
         fields = known(names[0]) if names and kind == "csv.DictWriter" else None
         if kind not in ("csv.writer", "csv.DictWriter") or (fields is None) != (kind == "csv.writer") or len(given) > 1:
             return False
-        self._rows[name] = _Rows(self._open[file], fields, [each for each in options if each.arg != "fieldnames"])
+        self._rows[name] = _RowWriter(self._open[file], fields, [each for each in options if each.arg != "fieldnames"])
         return True
 
     def wrote(self, call: ast.Call, is_plain: bool = True) -> bool:
@@ -344,7 +344,7 @@ class _Where(NamedTuple):
         return self._replace(text=posixpath.join(self.text, *names), is_text=is_text)
 
 
-class _Rows(NamedTuple):
+class _RowWriter(NamedTuple):
     """A writer of rows to a file."""
 
     place: str

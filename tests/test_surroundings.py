@@ -407,3 +407,34 @@ def test_a_path_that_a_program_gives_is_that_which_the_test_states(sandbox: Sand
     arena = Arena(sandbox, RewardConfig(fidelity="wide"), on_failure="raise")
     duel = arena.play([Match(problem, (program,), ((suite,),))], update_book=False)[0].suites[0][0].duel
     assert [(str(test.status), str(test.verdict)) for test in duel.tests] == [("kept", "pass")]
+
+
+def test_claims_about_lines_and_documents_are_paid_each(sandbox: Sandbox) -> None:
+    program = (
+        "import json\ndef f(n):\n    with open('o', 'w') as out:\n        json.dump({'n': n, 'to': list(range(n))}, out)\n"
+        "    with open('p', 'w') as out:\n        out.writelines(f'{i};{i * i}\\n' for i in range(n))\n"
+    )
+    suite = """
+def test_it():
+    f(3)
+    with open('o') as file:
+        found = json.load(file)
+    assert found['n'] == 3
+    assert found['to'] == [0, 1, 2]
+    assert 'n' in found
+    with open('p') as file:
+        lines = file.readlines()
+    assert len(lines) == 3
+    assert lines[-1] == '2;4\\n'
+"""
+    problem = Problem("own/f", "Write f.", "f", reference_solution=program, time_limit_s=5.0)
+    arena = Arena(sandbox, RewardConfig(fidelity="wide"), on_failure="raise")
+    wrong = program.replace("list(range(n))", "[]").replace("i * i", "i")
+    duels = [
+        arena.play([Match(problem, (each,), ((suite,),))], update_book=False)[0].suites[0][0].duel
+        for each in (program, wrong)
+    ]
+    verdicts = [
+        [str(test.verdict) if test.status == "kept" else str(test.status) for test in duel.tests] for duel in duels
+    ]
+    assert verdicts == [["pass"] * 2 + ["vacuous"] + ["pass"] * 2, ["pass", "fail", "vacuous", "pass", "fail"]]

@@ -89,6 +89,38 @@ def others(tree: Any, spare: Sequence[Tree] = (), tolerance: Tolerances = EXACT)
     return [{tag: part} for part in made[tag](body, spare)]
 
 
+def documents(text: str, spare: Sequence[Tree]) -> list[Tree]:
+    """Texts near one that says more than its letters: of the list or object of JSON that it is, or of its lines."""
+    lines = text.splitlines(keepends=True)
+    try:
+        value = json.loads(text) if text[:1] in ("[", "{") else None
+    except ValueError:
+        value = None
+    if value:
+        found = [json.dumps(_loaded(other)) for other in others(_tree(value), spare)]
+    else:
+        found = ["".join(part) for part in _sequences(lines, spare)] if len(lines) > 1 else []
+    return [other for other in dict.fromkeys(found) if other != text]
+
+
+def _tree(value: Any) -> Tree:
+    """Of a value of JSON."""
+    if type(value) is dict:
+        return {"d": [[key, _tree(each)] for key, each in value.items()]}
+    if type(value) is list:
+        return [_tree(each) for each in value]
+    return number_tree(value) if type(value) is float else value
+
+
+def _loaded(tree: Any) -> Any:
+    if type(tree) is list:
+        return [_loaded(each) for each in tree]
+    if type(tree) is dict and "d" in tree:
+        return {str(_loaded(key)): _loaded(each) for key, each in tree["d"]}
+    number = number_in(tree)
+    return tree if number is None else number
+
+
 def all_others(right: Tree, spare: Sequence[Tree], mutants: Sequence[bytes], tolerance: Tolerances) -> list[Tree]:
     """Values that are not the right one, no two of them equal: `others`, then what mutants return."""
     returned = [json.loads(each) for each in mutants]

@@ -18,8 +18,9 @@ is said of all items of a value is parted likewise: `all(a and b for ...)`. A pa
 Without this, a claim that knows one thing could carry another along that only names the wrong answer in front of the
 tester.
 
-A look has no parts. If it is about several calls, it must refuse half of the tuples in which one call's value is
-replaced by one near it, some for each call, and all in which the calls return the same: `f(1) == f(2)` is vacuous.
+A look has no parts. Of a text it may also refuse half of those that differ by a line, or as JSON. If it is about
+several calls, it must refuse half of the tuples in which one call's value is replaced by one near it, some for each
+call, and all in which the calls return the same: `f(1) == f(2)` is vacuous.
 
 Does not promise that half is the right share for a task, nor that a relation that is kept is strong: a property that
 sets the value apart from its neighbours is enough.
@@ -38,7 +39,7 @@ from typing import Any
 from codea1_env.judging.equality import FAILURES, is_by_identity
 from codea1_env.judging.judge import Expectation, Judge, plain_values
 from codea1_env.judging.oracle import is_data
-from codea1_env.judging.relations.neighbours import all_others, spare_parts
+from codea1_env.judging.relations.neighbours import all_others, documents, spare_parts
 from codea1_env.judging.relations.truth import fits, holds, holds_of, part_of
 from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
@@ -186,22 +187,26 @@ def _of_part(term: Relation, part: Relation) -> Relation:
 def _refused_by_look(
     judge: Judge, test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances
 ) -> set[Place] | None:
-    tree, calls = json.loads(right), test.calls
+    tree, calls, most = json.loads(right), test.calls, 16 * _MOST_BYTES // len(right)
     constants: list[Tree] = []
     try:
         if calls:
             singles, constants = _of_several(tree["t"], calls, tolerance)
+            kinds = [singles]
         else:
-            singles = all_others(tree, spare_parts(test.arguments), mutants, tolerance)[
-                : 16 * _MOST_BYTES // len(right)
-            ]
+            spare = spare_parts(test.arguments)
+            near = all_others(tree, spare, mutants, tolerance)
+            kinds = [each[:most] for each in (near, documents(tree, spare) if type(tree) is str else [])]
     except FAILURES:
         return None
-    others = [*singles, *constants]
+    others = [*itertools.chain(*kinds), *constants]
     held = judge.tried_on(test.look, [*map(encode, others)])
     refused = {("", place) for place, one in enumerate(held) if not one}
-    count = sum(place < len(singles) for _, place in refused)
-    is_enough = count and count >= _REFUSED * len(singles) and not any(held[len(singles) :])
+    ends = [0, *accumulate(map(len, kinds))]
+    shares = [held[start:end].count(False) / (end - start or 1) for start, end in itertools.pairwise(ends)]
+    if len(shares) > 1 and "json.loads(" in test.look and kinds[1]:
+        del shares[0]  # any letter less is no JSON
+    is_enough = max(shares) >= _REFUSED and not any(held[ends[-1] :])
     if is_enough and calls:
         is_enough = {_changed(tree, others[place]) for _, place in refused} >= {*range(len(calls))}
     return refused if is_enough else None

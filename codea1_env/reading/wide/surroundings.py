@@ -178,6 +178,8 @@ class Surroundings:
         how, given = getattr(call.func, "attr", ""), given_in(call)
         if owner is not None and self.opened(owner, _UNNAMED):
             call, owner = ast.Call(ast.Attribute(ast.Name(_UNNAMED), how), given, []), ast.Name(_UNNAMED)
+        if owner is not None and self.writes_rows(owner, _UNNAMED, copied):
+            owner = ast.Name(_UNNAMED)
         if isinstance(owner, ast.Name) and owner.id in self._rows:
             rows = self._rows[owner.id]
             self._add(rows.place, rows.written(how, given) if is_plain else _UNKNOWN)

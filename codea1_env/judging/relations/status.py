@@ -204,8 +204,6 @@ def _refused_by_look(
     refused = {("", place) for place, one in enumerate(held) if not one}
     ends = [0, *accumulate(map(len, kinds))]
     shares = [held[start:end].count(False) / (end - start or 1) for start, end in itertools.pairwise(ends)]
-    if len(shares) > 1 and "json.loads(" in test.look and kinds[1]:
-        del shares[0]  # any letter less is no JSON
     is_enough = max(shares) >= _REFUSED and not any(held[ends[-1] :])
     if is_enough and calls:
         is_enough = {_changed(tree, others[place]) for _, place in refused} >= {*range(len(calls))}

@@ -295,6 +295,21 @@ def test_rows_that_are_written(writing: str, content: str) -> None:
     assert read(code) == [f"f(scratch_file({{'t0': None, 't0/a': {content}}}, 't0'))"]
 
 
+def test_unknown_files_are_unknown_by_their_directory_too() -> None:
+    code = "def test(tmp_path):\n    d = tempfile.mkdtemp()\n    with open(os.path.join(d, 'a'), 'w') as out:\n"
+    code += "        {0}\n    assert f(d) == 3\n"
+    for writing in ("config.write(out)", "out.write(datetime.now().isoformat())"):
+        assert read(code.format(writing)) == ["forbidden_name"]
+    assert read(code.format("out.write('1')")) == [
+        "f(scratch_file({'t0': None, 't1': None, 't1/a': '1'}, '.') and 't1')"
+    ]
+
+
+def test_what_is_written_by_a_call_for_another_is_not_asked() -> None:
+    for again in ("f(p)", "f(2)"):
+        assert read(f"def test():\n    p = f(1)\n    {again}\n    assert os.path.exists(p)\n") == ["attribute"]
+
+
 def test_tables_that_are_written_and_files_that_are_removed() -> None:
     code = "def test(tmp_path):\n    pd.DataFrame({'a': [1]}).to_csv(tmp_path / 'a', index=False)\n"
     code += "    assert f(tmp_path) == 3\n"
@@ -411,7 +426,8 @@ def test_a_path_that_a_program_gives_is_that_which_the_test_states(sandbox: Sand
 
 def test_claims_about_lines_and_documents_are_paid_each(sandbox: Sandbox) -> None:
     program = (
-        "import json\ndef f(n):\n    with open('o', 'w') as out:\n        json.dump({'n': n, 'to': list(range(n))}, out)\n"
+        "import json\ndef f(n):\n    with open('o', 'w') as out:\n"
+        "        json.dump({'n': n, 'to': list(range(n))}, out)\n"
         "    with open('p', 'w') as out:\n        out.writelines(f'{i};{i * i}\\n' for i in range(n))\n"
     )
     suite = """

@@ -208,7 +208,7 @@ def test_a_parametrised_test_is_one_for_each_row(arguments: str, claims: list[st
         ("async def helper():\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("def test_a(f):\n    assert f(1) == 2\n", Ignored.FUNCTION),
         ("class Helper:\n    def run(self):\n        assert f(1) == 2\n", Ignored.CLASS),
-        ("if False:\n    assert f(1) == 2\n", Ignored.BLOCK),
+        ("if unknown:\n    assert f(1) == 2\n", Ignored.BLOCK),
         ("while x:\n    assert f(1) == 2\n", Ignored.BLOCK),
         ("try:\n    assert f(1) == 2\nexcept Exception: pass\n", Ignored.BLOCK),
         ("for a in rows():\n    assert f(a) == 2\n", Ignored.BLOCK),
@@ -235,7 +235,21 @@ def test_what_may_not_run_is_not_read_and_counted_by_name(code: str, reason: Ign
             "def test_a():\n    pytest.skip('why')\n    assert f(1) == 2\ndef test_b():\n    assert f(3) == 4\n",
             ["f(3) == 4"],
         ),
-        ("for a in [1, 2]:\n    if a == 1:\n        continue\n    assert f(a) == 2\nassert f(3) == 4\n", ["f(3) == 4"]),
+        (
+            "for a in [1, 2]:\n    if a == 1:\n        continue\n    assert f(a) == 2\nassert f(3) == 4\n",
+            ["f(2) == 2", "f(3) == 4"],
+        ),
+        ("for a in [1, 2]:\n    if a == x:\n        continue\n    assert f(a) == 2\nassert f(3) == 4\n", ["f(3) == 4"]),
+        (
+            "if False:\n    assert f(1) == 2\nelif 'a' not in 'b' and not []:\n    assert f(2) == 3\n",
+            ["f(2) == 3"],
+        ),
+        (
+            "for a in [1, 'x', None]:\n    if isinstance(a, int):\n        assert f(a) == 2\n    elif a is not None:\n"
+            "        assert f(a) == 3\n",
+            ["f(1) == 2", "f('x') == 3"],
+        ),
+        ("if 1 < 'a':\n    assert f(1) == 2\n", []),
         ("for a in [1, 2]:\n    assert f(a) == 2\n    if a:\n        continue\n", ["f(1) == 2", "f(2) == 2"]),
         ("for a in [1, 2]:\n    assert f(a) == 2\n    break\nassert f(3) == 4\n", ["f(1) == 2", "f(3) == 4"]),
         (

@@ -7,16 +7,23 @@ Takes no more than MAX_ROWS rows of a table; does not know what stands in them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import contextlib
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from codea1_env.reading.pure_expressions import given_in, known_name
 
 MAX_ROWS = 64
 """Rows that are read of one table: a suite has K tests, and what comes after them counts for nothing."""
-
+_KINDS = {kind.__name__: kind for kind in (bool, int, float, str, bytes, list, tuple, dict, set)}
+_COMPARED: Mapping[type[ast.cmpop], Callable[[Any, Any], object]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
+    ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not, ast.In: lambda one, many: one in many,
+    ast.NotIn: lambda one, many: one not in many,
+}  # fmt: skip
 
 _Row = TypeVar("_Row")
 
@@ -210,3 +217,33 @@ def _named(keyword: ast.keyword) -> list[ast.keyword]:
     if not all(isinstance(name, str) and name.isidentifier() for name in names):
         return [keyword]
     return [ast.keyword(str(name), value) for name, value in zip(names, shown.values, strict=True)]
+
+
+def truth(condition: ast.expr) -> bool | None:
+    """Whether a condition, names in place, holds; None where that takes more than literals."""
+    match condition:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            held = truth(operand)
+            return None if held is None else not held
+        case ast.BoolOp(op=joined, values=values):
+            ends = isinstance(joined, ast.Or)  # what decides by itself
+            return next((each for each in map(truth, values) if each in (None, ends)), not ends)
+        case ast.Call(func=ast.Name(id="isinstance"), args=[value, ast.Name(id=kind)], keywords=[]) if kind in _KINDS:
+            return None if (known := _literal(value)) is None else isinstance(known[0], _KINDS[kind])
+        case ast.Compare(left=left, ops=[asked], comparators=[right]) if type(asked) in _COMPARED:
+            sides = _literal(left), _literal(right)
+            with contextlib.suppress(TypeError):
+                return None if None in sides else bool(_COMPARED[type(asked)](sides[0][0], sides[1][0]))  # type: ignore[index]
+            return None
+    known = _literal(condition)
+    return None if known is None else bool(known[0])
+
+
+def _literal(node: ast.expr) -> tuple[Any] | None:
+    """What a literal stands for, in a tuple."""
+    if not isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Set | ast.UnaryOp):
+        return None
+    try:
+        return (ast.literal_eval(node),)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return None

@@ -40,10 +40,14 @@ def asks(code: str) -> bool:
     return _ASKING.search(code) is not None
 
 
-def question(asked: str, calls: Sequence[ast.expr], path: ast.expr) -> ast.expr:
-    """What is at a path after these calls; one that has the last of them in it is made by that one."""
-    inside = {ast.dump(each) for each in ast.walk(path) if isinstance(each, ast.Call)}
-    before = calls[:-1] if calls and ast.dump(calls[-1]) in inside else calls
+def question(asked: str, calls: Sequence[ast.expr], path: ast.expr) -> ast.expr | None:
+    """What is at a path after these calls. A path that has a call in it comes of the last one; else None."""
+    before = calls
+    if any(isinstance(each, ast.Call) for each in ast.walk(path)):
+        inside = {ast.dump(each) for each in ast.walk(path) if isinstance(each, ast.Call)}
+        if not calls or ast.dump(calls[-1]) not in inside:
+            return None
+        before = calls[:-1]
     nothing = ast.arguments([], [], None, [], [], None, [])
     steps = [ast.Lambda(nothing, step) for step in (*before, path)]
     return ast.Call(ast.Name(WRITTEN, ast.Load()), [ast.Constant(asked), *steps], [])

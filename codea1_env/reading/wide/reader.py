@@ -33,7 +33,7 @@ from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
 from codea1_env.reading.wide import files_left
 from codea1_env.reading.wide.claims import RAISING, Said, TryStatement, condition_of, raising_condition, said_of, tried
-from codea1_env.reading.wide.displays import Simplified, is_copy, is_simpler, table, whole
+from codea1_env.reading.wide.displays import Simplified, is_copy, is_simpler, table, truth, whole
 from codea1_env.reading.wide.expanding import Expanded, bound_in, is_starred, parts
 from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, helpers_of, is_fixture, name_of, rows_of, with_setup
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
@@ -226,6 +226,10 @@ class WideReader:
             return ""  # what stands behind it may be another file
         if (fresh := where_nothing_is(statement)) is not None:
             return self._body(fresh, source)
+        if isinstance(statement, ast.If) and (known := self._known(statement.test)) is not None:
+            held = truth(known)
+            if held is not None:
+                return self._body(statement.body if held else statement.orelse, source)
         if (caught := tried(statement)) is not None:
             return self._tried(caught, statement, source)
         if isinstance(statement, ast.Assert):

@@ -104,8 +104,8 @@ class Surroundings:
         if not self._files and not self._is_lost and self._heard is None and _PATHS.isdisjoint(names_in(node)):
             return node
         files = ast.Dict([*map(ast.Constant, self._files)], [*map(_sum, self._files.values())])
-        is_known = not self._is_lost and len(self._files) <= _MOST and _are_evaluated(files)
-        unknown = {place for place, parts in self._files.items() if _UNKNOWN in parts}
+        unknown = {place for place, parts in self._files.items() if not all(map(_is_evaluated, parts))}
+        is_known = not self._is_lost and len(self._files) <= _MOST and not unknown
         settled = _Settled(files if is_known else None, None if self._is_lost else unknown).visit(copied(node))
         if is_known and self._files:
             settled = _WithFiles(self._entry_point, _path(".", files)).visit(settled)
@@ -189,9 +189,10 @@ class Surroundings:
             if isinstance(owner, ast.Name) and how in ("close", "flush", "seek"):
                 return True
             content: ast.expr = _UNKNOWN
-            if isinstance(owner, ast.Name) and how == "write" and is_plain and len(given) == 1:
+            is_own = isinstance(owner, ast.Name) and owner.id in self._open and is_plain and len(given) == 1
+            if is_own and how == "write":
                 content = given[0]
-            elif isinstance(owner, ast.Name) and how == "writelines" and is_plain and len(given) == 1:
+            elif is_own and how == "writelines":
                 content = ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), given, [])
             elif known_name(call.func) == "json.dump" and is_plain and len(call.args) == 2:
                 dumps = ast.Attribute(ast.Name("json", ast.Load()), "dumps", ast.Load())
@@ -282,8 +283,11 @@ class Surroundings:
         return files_left.Read(lambda asked, path: self._left(asked, known(path)), self.texts).of(expression)
 
     def _left(self, asked: str, path: ast.expr | None) -> ast.expr | None:
-        """What is at a path now. None for what is no path."""
+        """What is at a path now. None for what is no path, and where a call is made for another, or would be twice."""
         place = _place(path)
+        calls = [call for call in self._calls if isinstance(call, ast.Call)]
+        if any(grammar.mentions(given, self._entry_point) for call in calls for given in given_in(call)):
+            return None
         if place is not None:
             path = ast.Constant(place.name)
         elif path is None or not grammar.mentions(path, self._entry_point):
@@ -477,9 +481,9 @@ def _written(node: ast.AST) -> str | None:
     return None if None in parts else "".join(parts)  # type: ignore[arg-type]  # none is None
 
 
-def _are_evaluated(files: ast.Dict) -> bool:
-    """Whether what is written to them can be said without the suite."""
-    names = [node for node in ast.walk(files) if isinstance(node, ast.Name)]
+def _is_evaluated(content: ast.expr) -> bool:
+    """Whether what is written can be said without the suite."""
+    names = [node for node in ast.walk(content) if isinstance(node, ast.Name)]
     bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
     return {node.id for node in names} - bound <= _EVALUATED
 
@@ -509,7 +513,9 @@ class _Settled(ast.NodeTransformer):
         """Whether it is not known what is there, where all is not known."""
         if self._files is not None or found.is_made:
             return self._files is None
-        return _SEEMS_PATH.fullmatch(found.text) is not None if self._unknown is None else found.name in self._unknown
+        if self._unknown is None:
+            return _SEEMS_PATH.fullmatch(found.text) is not None
+        return any(f"{place}/".startswith(f"{found.name}/") for place in self._unknown)
 
 
 class _MadeOnce(ast.NodeTransformer):

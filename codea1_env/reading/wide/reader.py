@@ -552,6 +552,7 @@ class WideReader:
         self._steps.take(len(parameters))
         defaults = known.defaults
         if known.is_open or not set(parameters) <= {*given, *defaults} or self.entry_point in given:
+            self._surroundings.spoilt(known.node, self._known)
             self._skip(Ignored.FUNCTION, known.node)
             return
         known.is_read = known.is_open = True
@@ -669,6 +670,7 @@ class WideReader:
                 break
         else:
             if known.is_cut:
+                self._surroundings.spoilt(statement, self._known)
                 self._skip(Ignored.ROWS, statement)
         whole = not left and not known.is_cut
         made = [(name, self._known(ast.Name(name, ast.Load()))) for name in grown_in(statement) if whole]

@@ -231,9 +231,10 @@ class Surroundings:
 
     def spoilt(self, statement: ast.AST, known: _Known) -> None:
         """Whoever has a file in a statement that is not read may write anything to it. `known`: puts names in place."""
-        for name in names_in(statement) if self._open else ():
-            if name in self._open:
-                self._files[self._open[name]] = (_UNKNOWN,)
+        for name in names_in(statement) if self._open or self._rows else ():
+            place = self._open.get(name) or (self._rows[name].place if name in self._rows else "")
+            if place:
+                self._files[place] = (_UNKNOWN,)
         for call in ast.walk(statement):
             if not isinstance(call, ast.Call) or not _WRITERS.fullmatch(_last_name(call.func)) or _only_reads(call):
                 continue
@@ -421,6 +422,10 @@ def _place(node: ast.AST | None) -> _Where | None:
             return _Where(place)
         case ast.Call(func=called, args=[]) if known_name(called) in ("os.getcwd", "Path.cwd", "pathlib.Path.cwd"):
             return _here(".")
+        case ast.Attribute(value=owner, attr="parent") | ast.Call(func=ast.Attribute(attr="dirname"), args=[owner]):
+            held = _place(owner)
+            is_call = isinstance(node, ast.Call)
+            return held and held._replace(text=posixpath.dirname(held.text) or ".", is_text=is_call)
         case ast.Attribute(value=owner, attr="name") if (held := _place(owner)) is not None and held.is_text:
             return held  # of a `TemporaryDirectory`
         case ast.Call(func=ast.Name(id="str" | "Path"), args=[owner]):

@@ -331,6 +331,11 @@ def test_no_more_tests_of_several_calls_count_than_there_are_calls(sandbox: Loca
     ("reference", "claim", "expected"),
     [
         ("return sorted(x)", "max({}, key=lambda v: -v) == 1", "vacuous"),
+        ("return sorted(x)", "max({}) == 2", "kept"),
+        ("return sorted(x)", "min({}) == 1", "kept"),
+        ("return sorted(x)", "max({}) > 1", "vacuous"),
+        ("return dict(enumerate(x))", "{}.get(1) == 1", "kept"),
+        ("return dict(enumerate(x))", "{}.get(9) is None", "vacuous"),
         ("return sorted(x)", "{}.index(2) == 1", "kept"),
         ("return [v * v for v in x]", "sum({}, 1) == 6", "kept"),
         ("return (v for v in x)", "[v for v in {} if v > 1] == [2]", "kept"),

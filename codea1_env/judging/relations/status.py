@@ -171,10 +171,13 @@ def _only_part(relation: Relation) -> Relation:
     while True:
         around = {term for term in relation.walk() if part in term.parts}
         wider = around.pop() if len(around) == 1 else relation
-        is_part = wider.operator in ("item", "attribute", "unpacked", "cell") and wider.parts[0] == part
+        is_part = wider.operator in _OF_PART and wider.parts[0] == part
         if not is_part or any(each.operator != "constant" for each in wider.parts[1:]):
             return part
         part = wider
+
+
+_OF_PART = frozenset(("item", "attribute", "unpacked", "cell", "max", "min", "sorted"))
 
 
 def _of_part(term: Relation, part: Relation) -> Relation:

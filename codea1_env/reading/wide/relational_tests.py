@@ -87,7 +87,7 @@ _OUTSIDE: Mapping[type[ast.AST], Reason] = {
 def read_condition(condition: ast.expr, source: str, entry_point: str) -> WrittenTest:
     """Judge the condition of one assert: an equality by the strict grammar, else a relation. Remembered names are
     inlined, and `entry_point` is a `canonical_name`."""
-    condition = _by_name(condition, entry_point)
+    condition = _by_key(_by_name(condition, entry_point))
     test = read_assert(condition, source, entry_point)
     if not test.reason:
         return test
@@ -184,6 +184,18 @@ def _by_name(condition: ast.expr, entry_point: str) -> ast.expr:
                 orders = [ast.Constant("|".join(order)) for order in permutations(names)]  # one of them is the class's
                 operator = ast.In() if isinstance(operator, ast.Eq) else ast.NotIn()
                 return ast.Compare(name, [operator], [ast.Tuple([*orders], ast.Load())])
+    return condition
+
+
+def _by_key(condition: ast.expr) -> ast.expr:
+    """`f(x).get("a") == 1` as `f(x)["a"] == 1`: nothing that is no item equals anything but None."""
+    match condition:
+        case ast.Compare(
+            left=ast.Call(func=ast.Attribute(value=value, attr="get"), args=[ast.Constant() as key], keywords=[]),
+            ops=[ast.Eq()],
+            comparators=[stated],
+        ) if not (isinstance(stated, ast.Constant) and stated.value is None):
+            return ast.Compare(ast.Subscript(value, key, ast.Load()), condition.ops, [stated])
     return condition
 
 

@@ -343,6 +343,9 @@ def test_a_question_of_what_is_printed_holds_calls_alone(claim: str) -> None:
         ("g = f(1)\nassert g.number_of_nodes() == 3\n", ["(f(1).number_of_nodes() == 3)"]),
         ("assert f('a').group(1) == 'a'\n", ["(f('a').group(1) == 'a')"]),
         ("assert f(1)._secret() == 3\n", ["attribute"]),
+        ("model, ax = f(1)\nassert ax.get_title() == 'a'\n", ["((lambda model, ax: ax)(*f(1)).get_title() == 'a')"]),
+        ("line = f(1).lines()[0]\nassert line.label() == 'x'\n", ["(f(1).lines()[0].label() == 'x')"]),
+        ("model, ax = f(1)\nassert ax._secret() == 'a'\n", ["attribute"]),
         ("assert f(hashlib.sha256) == 3\n", ["f(hashlib.sha256)"]),
         ("assert f(*range(3)) == 3\n", ["f(0, 1, 2)"]),
         ("x = [1, 2]\nx[-1] = 3\nassert f(x) == 3\n", ["f([1, 3])"]),
@@ -356,6 +359,10 @@ def test_forms_of_claims(code: str, calls: list[str]) -> None:
 
 
 SUM = "def f(path):\n    return sum(map(int, open(path).read().split()))\n"
+PAIR = (
+    "class Square:\n    def __init__(self, side):\n        self.side = side\n    def area(self):\n"
+    "        return self.side ** 2\ndef f(x):\n    return x, Square(x)\n"
+)
 SAY = "def f(x):\n    print(x)\n    return x\n"
 FILES = "def test(tmp_path):\n    p = tmp_path / 'a'\n    p.write_text('1 2')\n    assert f(str(p)) == 3\n"
 WRITE = "def f(x):\n    with open('o', 'w') as out:\n        out.write(str(x))\n"
@@ -378,6 +385,8 @@ SAID = "def test(capsys):\n    f(12)\n    assert capsys.readouterr().out == '12\
         (SUM, SUM.replace("sum", "max"), BESIDE),
         (SUM, SUM.replace("sum", "max"), ROWS),
         (SUM, "import os\ndef f(path):\n    os.unlink(path)\n    return 3 + len(path) // 4\n", FILES),
+        (PAIR, PAIR.replace("self.side ** 2", "self.side"), "side, shape = f(3)\nassert shape.area() == 9\n"),
+        (PAIR, PAIR.replace("self.side ** 2", "self.side"), "assert f(3)[1].area() == 9\n"),
         (SAY, SAY.replace("print(x)", "print(-x)"), SAID),
         (WRITE, WRITE.replace("str(x)", "str(-x)"), OUT),
         (WRITE, WRITE.replace("'o'", "'p'"), THERE),

@@ -26,6 +26,7 @@ from collections.abc import Collection, Sequence
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
 from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, given_in, known_name, plain_arguments
+from codea1_env.reading.wide.statements import unpacking
 from codea1_env.sandbox.inside.scope import CODE_BUILTINS, FILE, LOOKED_METHODS, PRINTED, PURE, ROWS, SHORT, WRITTEN
 
 IT = "it"
@@ -393,6 +394,8 @@ def _is_rooted(node: ast.expr, entry_point: str) -> bool:
             return is_of_class(entry_point)
         if isinstance(node, ast.Call) and known_name(node.func) == _WAITING and len(node.args) == 1:
             node = node.args[0]
+        elif isinstance(node, ast.Call) and (part := unpacking(node)) is not None:
+            node = part[0]
         elif isinstance(node, ast.Call):
             node = node.func
         elif isinstance(node, ast.Attribute) or _is_item(node):
@@ -417,6 +420,9 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
             _check_part(step, entry_point, is_inside) if is_path else _check(step, entry_point, is_inside)
         return
     if is_inside and isinstance(node, ast.Call) and ast.unparse(node) == f"next({IT})":
+        return
+    if isinstance(node, ast.Call) and (part := unpacking(node)) is not None:
+        _check(part[0], entry_point, is_inside)
         return
     if grammar.is_call(node, entry_point) or _is_around(node, entry_point):
         _check_arguments(node, entry_point, is_inside)  # type: ignore[arg-type]  # a Call
@@ -456,6 +462,8 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
             called = called.value  # type: ignore[attr-defined]
         _check(called, entry_point, is_inside)
         _check_arguments(node, entry_point, is_inside)
+    elif _is_item(node) and not is_of_class(entry_point):  # `f(x)[0].area()`
+        _check(node.value, entry_point, is_inside)  # type: ignore[attr-defined]  # a Subscript
     elif not (is_inside and _is_it(node)):
         raise Rejected(Reason.WRAPPED_CALL)
 

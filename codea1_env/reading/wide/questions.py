@@ -421,8 +421,8 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
         return
     if is_inside and isinstance(node, ast.Call) and ast.unparse(node) == f"next({IT})":
         return
-    if isinstance(node, ast.Call) and (part := unpacking(node)) is not None:
-        _check(part[0], entry_point, is_inside)
+    if isinstance(node, ast.Call) and (apart := unpacking(node)) is not None:
+        _check(apart[0], entry_point, is_inside)
         return
     if grammar.is_call(node, entry_point) or _is_around(node, entry_point):
         _check_arguments(node, entry_point, is_inside)  # type: ignore[arg-type]  # a Call

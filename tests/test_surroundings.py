@@ -343,6 +343,8 @@ def test_a_question_of_what_is_printed_holds_calls_alone(claim: str) -> None:
         ("g = f(1)\nassert g.number_of_nodes() == 3\n", ["(f(1).number_of_nodes() == 3)"]),
         ("assert f('a').group(1) == 'a'\n", ["(f('a').group(1) == 'a')"]),
         ("assert f(1)._secret() == 3\n", ["attribute"]),
+        ("assert f(1).get('a') == 3\n", ["(f(1)['a'] == 3)"]),
+        ("assert f(1).get('a') == None\n", ["bool(f(1).get('a') == None)"]),
         ("model, ax = f(1)\nassert ax.get_title() == 'a'\n", ["((lambda model, ax: ax)(*f(1)).get_title() == 'a')"]),
         ("line = f(1).lines()[0]\nassert line.label() == 'x'\n", ["(f(1).lines()[0].label() == 'x')"]),
         ("model, ax = f(1)\nassert ax._secret() == 'a'\n", ["attribute"]),

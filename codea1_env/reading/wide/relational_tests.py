@@ -87,7 +87,8 @@ _OUTSIDE: Mapping[type[ast.AST], Reason] = {
 def read_condition(condition: ast.expr, source: str, entry_point: str) -> WrittenTest:
     """Judge the condition of one assert: an equality by the strict grammar, else a relation. Remembered names are
     inlined, and `entry_point` is a `canonical_name`."""
-    condition = _by_key(_by_name(condition, entry_point))
+    condition = _by_name(condition, entry_point)
+    condition = condition if questions.is_of_class(entry_point) else _by_key(condition)
     test = read_assert(condition, source, entry_point)
     if not test.reason:
         return test

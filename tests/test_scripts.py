@@ -111,6 +111,30 @@ def test_right_programs_pass_and_wrong_ones_fail(sandbox: LocalSandbox, name: st
     assert not wrong.passed
 
 
+@pytest.mark.parametrize(
+    "script", [FORM + ADDS, "def test_one():\n    assert task_func(1) == 2\n", "assert task_func(1) == 2\n"]
+)
+def test_tests_that_a_program_brings_along_are_none_of_the_scripts(sandbox: LocalSandbox, script: str) -> None:
+    mine = (
+        "import unittest\nclass TestMine(unittest.TestCase):\n    def test_me(self):\n        self.fail()\n"
+        "class TestPlain:\n    def __init__(self, x):\n        pass\n    def test_me(self, x):\n        pass\n"
+        "def test(x):\n    return task_func(x)\ndef test_me():\n    assert task_func(1) == 3\n"
+    )
+    verdict = judged(sandbox, script, RIGHT + mine)
+    assert verdict.passed, verdict
+    assert len(verdict.tests) == 1
+    passing = "def test_me():\n    pass\n"
+    assert not judged(sandbox, script, RIGHT.replace("+ 1", "- 1") + passing).passed
+
+
+@pytest.mark.parametrize("test", ["def test_one():\n    yield\n", "async def test_one():\n    pass\n"])
+@pytest.mark.parametrize("hidden", ["", "import sys\nsys.modules['pytest'] = None\n"])
+def test_a_test_of_which_nothing_runs_has_not_passed(sandbox: LocalSandbox, test: str, hidden: str) -> None:
+    """`hidden`: as where pytest is not installed."""
+    verdict = judged(sandbox, f"{hidden}{test}    assert task_func(1) == 2\n")
+    assert outcomes(verdict) == {"test_one": "failed"}, verdict
+
+
 def test_every_test_has_an_outcome_of_its_own(sandbox: LocalSandbox) -> None:
     script = FORM + (
         ADDS + "    def test_two(self):\n        for i in range(3):\n            with self.subTest(i):\n"

@@ -1,7 +1,8 @@
 """A test script in the candidate's own process: what each of its tests comes to.
 
 unittest's classes and, where a script has none, functions and classes named as pytest names them; pytest runs those
-where it can be imported. A script without tests is one test, `script`: it runs to its end or it does not.
+where it can be imported. A script without tests is one test, `script`: it runs to its end or it does not. Tests that
+the program itself brings along are none of the script's.
 
 Does not promise anything: program and tests share one process, so that a program may forge every outcome. That is what
 `unsealed` means. What is cheap is done: outcomes are collected in objects that no module holds a name of, and the
@@ -33,11 +34,13 @@ class _OutOfTime(BaseException):
 def run_script(namespace: dict[str, Any], name: str, script: str, seconds: float) -> list[Row]:
     """Execute the script in a program's `namespace`, the module `name`, and run its tests for so many CPU seconds."""
     rows: list[Row] = []
+    programs = dict(namespace)
     with _clock(seconds):
         try:
             exec(compile(script, f"<{name}>", "exec", dont_inherit=True), namespace)
+            found = {key: value for key, value in namespace.items() if programs.get(key, rows) is not value}
             for tests in (_unittests, _pytests, _functions):
-                if tests(namespace, name, script, rows):
+                if tests(found, name, script, rows):
                     return rows
             rows.append(["script", PASSED, ""])
         except BaseException as error:  # SystemExit, too, as a test's may be
@@ -146,6 +149,9 @@ def _pytests(namespace: dict[str, Any], name: str, script: str, rows: list[Row])
         def pytest_pycollect_makemodule(self, module_path: Any, parent: Any) -> Any:
             return _Module.from_parent(parent, path=module_path)
 
+        def pytest_pycollect_makeitem(self, collector: Any, name: str, obj: Any) -> Any:
+            return [] if isinstance(collector, _Module) and name not in namespace else None
+
         def pytest_runtest_logreport(self, report: Any) -> None:
             if report.when == "call" or report.outcome != PASSED:
                 test = report.nodeid.partition("::")[2].replace("::", ".")
@@ -183,8 +189,9 @@ def _functions(namespace: dict[str, Any], name: str, script: str, rows: list[Row
             rows.append([test, NOT_RUN, ""])
             continue
         try:
-            function()
-            rows.append([test, PASSED, ""])
+            made = function()
+            waits = inspect.isgenerator(made) or inspect.iscoroutine(made) or inspect.isasyncgen(made)
+            rows.append([test, FAILED, "a call runs nothing of it"] if waits else [test, PASSED, ""])
         except BaseException as error:
             rows.append([test, *_came_to(error)])
     return bool(found)

@@ -24,7 +24,7 @@ from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.draft import Draft, Unreadable, packages_of
 from codea1_env.reading.grammar import MAX_CASE, read_case
 from codea1_env.reading.literals import tree_source
-from codea1_env.reading.parsing import parse
+from codea1_env.reading.parsing import Unparsable, parse
 from codea1_env.reading.test_case import TestCase
 from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox.protocol import Sandbox
@@ -161,7 +161,10 @@ def _reference_values(script: Extracted, problem: Problem, judge: Judge) -> dict
 
 
 def _holds_float(case: TestCase) -> bool:
-    module = parse(case.expected, MAX_CASE)
+    try:
+        module = parse(case.expected, MAX_CASE)
+    except Unparsable:  # too large a test, which is left out like any other that cannot be read
+        return False
     return any(isinstance(node, ast.Constant) and isinstance(node.value, float) for node in ast.walk(module))
 
 

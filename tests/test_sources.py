@@ -230,6 +230,10 @@ def test_a_set_that_is_not_on_the_hub_asks_for_its_file(tmp_path: Path, capsys: 
         ("codea1", {**CODE_A1_ROW, "GT_code": "x = 1"}, "row 1", "must define increment, got no function"),
         ("codea1", {**CODE_A1_ROW, "GT_test": 3}, "row 1", "GT_test must be a list of texts"),
         ("codea1", KODCODE_ROW, "Prefill_1", "extra_info must be a record with question_id"),
+        ("codea1", {**CODE_A1_ROW, "extra_info": "{(1, 2): 'x'}"}, "row 1", "the text question_id, got the fields (1,"),
+        # Python writes no number of so many digits.
+        ("mbppplus", {**MBPP_ROW, "task_id": 10**5000}, "a int", "integer string conversion"),
+        ("humanevalplus", {**HUMANEVAL_ROW, "task_id": 10**5000}, "a int", "must have the text task_id, got a int"),
     ],
 )
 def test_a_row_that_is_no_problem_says_why(source: str, row: dict[str, Any], named: str, reason: str) -> None:

@@ -208,6 +208,12 @@ def test_fields_in_pythons_spelling_are_read_and_nothing_is_evaluated(tmp_path: 
         hostile = APPS_ROW | {field: f"__import__('pathlib').Path({str(canary)!r}).touch()"}
         unreadable("apps", hostile)
     assert not canary.exists()
+    calls = str({"fn_name": "add", "inputs": [[{(1, 2): 3}], [{"1": 3}]], "outputs": [{(1, 2): 3}, {"1": 3}]})
+    row = APPS_CALL_ROW | {"input_output": calls}  # JSON has no such keys
+    assert asserts(draft("apps", row).problem) == [
+        "assert add({(1, 2): 3}) == {(1, 2): 3}",
+        "assert add({1: 3}) == {1: 3}",
+    ]
 
 
 def test_code_contests_keeps_python_3_and_a_bounded_number_of_hidden_tests() -> None:

@@ -152,6 +152,17 @@ def test_values_that_are_no_data_and_inputs_that_are_no_arguments_are_left_out_a
     assert [str(case) for case in found.problem.golden_tests] == ["assert add('', '') == 7"]
     assert found.status == "some"
     assert len(found.left_out) == 2
+    (found,) = imported("mbppplus", {**MBPP, "task_id": "Mbpp/124", "base_input": [[10**400, 1], [1, 2]]})
+    assert found.left_out[0].reason == "base_input: int too large to convert to float"
+
+
+def test_a_value_that_is_larger_than_a_test_may_be_is_left_out() -> None:
+    solution = "def add(a, b):\n    return [0] * a\n"  # 1,000,000 characters on the wire, 1,500,000 in a test
+    row = {**MBPP, "canonical_solution": solution, "base_input": [[500_000, 0], [2, 0]], "plus_input": []}
+    (found,) = imported("mbppplus", row)
+    assert found.problem is not None
+    assert [str(case) for case in found.problem.golden_tests] == ["assert add(2, 0) == [0, 0]"]
+    assert [each.reason for each in found.left_out] == ["too_long"]
 
 
 @pytest.mark.parametrize(

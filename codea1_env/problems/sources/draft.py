@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from codea1_env.errors import ProblemFormatError
 from codea1_env.problems.check_functions import MAX_SCRIPT, Extracted, LeftOut
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.parsing import Unparsable, parse, source_of
@@ -134,10 +133,10 @@ class Source:
                 if self.script_of is not None and (with_scripts or self.has_scripts_only):
                     draft = replace(draft, problem=replace(draft.problem, test_script=self.script_of(row)))
                 yield draft
-            except (RowError, ProblemFormatError, Unparsable) as error:
+            except (RowError, ValueError, Unparsable) as error:  # the second also of a number too long to be written
                 names = [row.get(key) for key in ("task_id", "question_id", "conversation_id", "problem_id", "name")]
-                problem_id = next((str(name) for name in names if name not in (None, "")), f"row {number}")
-                yield Unreadable(problem_id, str(error))
+                name = next((name for name in names if name not in (None, "")), f"row {number}")
+                yield Unreadable(name if isinstance(name, str) else shown(name), str(error))
 
 
 def shown(value: object) -> str:
@@ -159,7 +158,7 @@ class RowFields(dict[str, Any]):
         named = " or ".join(names)
         if other := next((name for name in names if self.get(name) is not None), None):
             raise RowError(f"a row must have the text {named}, got {shown(self[other])} in {other}")
-        raise RowError(f"a row must have the text {named}, got the fields {', '.join(sorted(self))}")
+        raise RowError(f"a row must have the text {named}, got the fields {', '.join(sorted(map(str, self)))}")
 
     def said(self, name: str) -> str:
         """A field that may be left out; empty where it is no text."""

@@ -180,7 +180,7 @@ def _calls(
         try:
             arguments = restored(given) if restored else given
             calls[f"{entry_point}({', '.join(map(value_source, arguments))})"] = None
-        except (NotLiteral, TypeError, ValueError, AttributeError) as error:
+        except (NotLiteral, TypeError, ValueError, OverflowError, AttributeError) as error:
             left_out.append(LeftOut(shown(given), f"{name}: {error}"))
     return list(calls), left_out
 

@@ -98,7 +98,7 @@ def with_whole_keys(value: object) -> object:
     keys but texts."""
     try:
         return {int(key): each for key, each in value.items()} if isinstance(value, dict) else value
-    except ValueError:
+    except (ValueError, TypeError, OverflowError):  # Python's spelling has keys of other types, too
         return value
 
 

@@ -19,6 +19,7 @@ import sysconfig
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -1082,6 +1083,33 @@ def test_too_few_descriptors_are_an_infrastructure_failure_and_cost_none() -> No
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert len(os.listdir("/proc/self/fd")) == opened
     assert refusals > 3
+
+
+def test_a_sandbox_that_nobody_closes_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Without namespaces, where a directory to write in is one of the machine's."""
+    body = """
+import os
+from codea1_env.sandbox import CallsJob, LocalSandbox
+from codea1_env.sandbox.worlds import World
+jobs = [CallsJob("def f(): return 1", "f", (b"[[],[]]",), world=World(scratch=writes)) for writes in (False, True)]
+opened = len(os.listdir("/proc/self/fd"))
+sandbox = LocalSandbox(without=("namespaces",))
+sandbox.run(jobs)
+del sandbox
+assert len(os.listdir("/proc/self/fd")) == opened
+sandbox = LocalSandbox(without=("namespaces",))
+sandbox.run(jobs)
+if not os.fork():  # which has none of its processes
+    raise SystemExit
+os.wait()
+assert sandbox.run(jobs)[1].outcomes[0].value == b"1"
+raise KeyboardInterrupt
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", body], capture_output=True, text=True, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    assert done.stderr.rstrip().endswith("\nKeyboardInterrupt"), done.stderr
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -88,6 +89,8 @@ class LocalSandbox(Owned):
         self._workers: list[_Zygotes] = [{} for _ in range(workers)]
         self._waive, self._without = frozenset(waive), frozenset(without)
         self._lock = threading.Lock()
+        # One that nobody closes leaves nothing behind either, whether it is let go of or there when all ends.
+        weakref.finalize(self, _stop_idle, self._workers, self._lock, self._owner)
 
     @property
     def version(self) -> str:
@@ -111,7 +114,7 @@ class LocalSandbox(Owned):
             try:
                 self._run(_by_zygote([task for task in tasks if not refused(task)])[::-1])
             except BaseException as error:
-                self._stop_all()  # a candidate may still be running: no zygote is in a known state
+                _stop(self._workers)  # a candidate may still be running: no zygote is in a known state
                 if isinstance(error, OSError):  # too many open files, no room for a memory file
                     raise SandboxError(f"the sandbox must be granted what it needs, got: {error}") from error
                 raise
@@ -250,18 +253,27 @@ class LocalSandbox(Owned):
         zygotes[kind] = zygote
         return zygote
 
-    def _stop_all(self) -> None:
-        for zygotes in self._workers:
-            for zygote in zygotes.values():
-                zygote.close()
-            zygotes.clear()
-
     def close(self) -> None:
         """End every process. May be called again."""
         with self._lock:
             self._is_closed = True
             if os.getpid() == self._owner:
-                self._stop_all()
+                _stop(self._workers)
+
+
+def _stop(workers: Sequence[_Zygotes]) -> None:
+    """End every process."""
+    for zygotes in workers:
+        for zygote in zygotes.values():
+            zygote.close()
+        zygotes.clear()
+
+
+def _stop_idle(workers: Sequence[_Zygotes], lock: threading.Lock, owner: int) -> None:
+    """Likewise, where nobody is at work with them."""
+    if os.getpid() == owner and lock.acquire(blocking=False):
+        _stop(workers)
+        lock.release()
 
 
 def _by_zygote(tasks: list[Task]) -> list[Task]:

@@ -383,6 +383,27 @@ def test_a_program_may_bring_a_class_of_nodes_of_its_own(node: str, sandbox: Loc
     assert graded(EVERY[1], f"{node}\n{REVERSED}", sandbox).verdicts == (Verdict.PASS,)
 
 
+IN_THREADS = {
+    "a thread of the loop's": "await asyncio.to_thread(slow, x)",
+    "of a pool": "await asyncio.get_running_loop().run_in_executor(ThreadPoolExecutor(1), slow, x)",
+    "of a pool that the loop does not know": "await asyncio.wrap_future(ThreadPoolExecutor(1).submit(slow, x))",
+    "within a time": "await asyncio.wait_for(asyncio.to_thread(slow, x), 60)",
+    "beside one that sleeps for ages": "(await asyncio.gather(asyncio.sleep(10**9, 7), asyncio.to_thread(slow, x)))[1]",
+    "before one that does": "await asyncio.to_thread(slow, x) + await asyncio.sleep(10**9, 0)",
+}
+
+
+@pytest.mark.parametrize("name", IN_THREADS)
+def test_a_coroutine_waits_for_its_threads(sandbox: LocalSandbox, name: str) -> None:
+    source = (
+        "import asyncio, time\nfrom concurrent.futures import ThreadPoolExecutor\ndef slow(x):\n    time.sleep(0.1)\n"
+        f"    return x + 1\nasync def f(x):\n    return {IN_THREADS[name]}\n"
+    )
+    one = problem("coroutine", "f", source, ("f(1)", "2"))
+    (grade,) = Arena(sandbox).grade(one, [source], one.golden_tests)
+    assert grade.all_passed, grade
+
+
 def test_a_coroutine_may_import_asyncio_when_it_runs(sandbox: LocalSandbox) -> None:
     late = "async def total(xs):\n    import asyncio\n    await asyncio.sleep(1000)\n    return sum(xs)\n"
     one = problem("coroutine", "total", GATHER, ("total([1, 2])", "3"))

@@ -137,23 +137,40 @@ _COROUTINE = """    def {entry}(*arguments, **named):
             return end.value
 
 def _codea1_loop(asyncio):
+    import math, threading
+    from builtins import RuntimeError, max, super
+
     class Loop(asyncio.BaseEventLoop):
-        now = 0.0
+        now, working, woken = 0.0, 0, threading.Event()
 
         def time(self):
             return self.now
 
         def select(self, timeout):
-            if timeout is None:
+            is_awaited = self.working or (timeout is None and threading.active_count() > 1)
+            if timeout is None and not is_awaited:
                 raise RuntimeError("the coroutine waits for what never comes")
-            self.now += timeout
+            if is_awaited and self.woken.wait(timeout):  # what threads do takes its time, and no time of the loop's
+                self.woken.clear()
+            else:
+                self.now += timeout
+                self._clock_resolution = max(self._clock_resolution, math.ulp(self.now))  # or it never comes to an end
             return []
+
+        def run_in_executor(self, executor, func, *args):
+            future = super().run_in_executor(executor, func, *args)
+            self.working += 1
+            future.add_done_callback(self._done)
+            return future
+
+        def _done(self, future):
+            self.working -= 1
 
         def _process_events(self, events):
             pass
 
         def _write_to_self(self):
-            pass
+            self.woken.set()
 
     loop = Loop()
     loop._selector = loop

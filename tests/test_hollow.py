@@ -62,6 +62,14 @@ def test_single_digits_are_in_every_program_and_tell_nothing() -> None:
     assert not is_hard_coded(problem, "def f(n):\n    return {1: 2, 2: 3}[n]\n")
 
 
+def test_a_number_that_python_does_not_write_is_no_literal_that_a_program_holds() -> None:
+    huge, tests = hex(10**5000), (("f(20)", "11"), ("f(30)", "12"))
+    cases = (TestCase("f(40)", huge), TestCase(f"f({huge})", "7"), *(TestCase(*test) for test in tests))
+    problem = Problem("f", "?", "f", reference_solution="def f(n):\n    return n\n", golden_tests=cases)
+    assert is_hard_coded(problem, f"def f(n):\n    return {{20: 11, 30: 12, 40: {huge}}}[n]\n")
+    assert not is_hard_coded(problem, f"def f(n):\n    return {{20: 11, 40: {huge}}}[n]\n")
+
+
 def test_the_shares_of_a_round() -> None:
     programs = ["def shift(t, n):\n    return 0\n", "def shift(t, n):\n    return t\n"]
     assert hollow_metrics([(SHIFT, source) for source in programs]) == {

@@ -252,15 +252,17 @@ def is_hard_coded(problem: Problem, source: str) -> bool:
 
 
 def _test_parts(test: TestCase) -> set[str]:
-    """The literals of a test, arguments and value; empty where they are no literals, or no argument is telling."""
+    """The literals of a test, arguments and value; empty where they are no literals, or numbers with more digits than
+    Python writes, or no argument is telling."""
     try:
         call, value = ast.parse(test.call, mode="eval").body, ast.literal_eval(test.expected)
         assert isinstance(call, ast.Call)
-        given = [ast.literal_eval(each) for each in (*call.args, *(keyword.value for keyword in call.keywords))]
+        asked = (*call.args, *(keyword.value for keyword in call.keywords))
+        given = {repr(ast.literal_eval(each)) for each in asked}
+        telling = [each for each in given if len(each) > 1]  # single digits stand in every program
+        return given | {repr(value)} if telling else set()
     except (ValueError, SyntaxError, AssertionError, TypeError, MemoryError, RecursionError):
         return set()
-    telling = [each for each in given if len(repr(each)) > 1]  # single digits stand in every program
-    return {repr(each) for each in (*given, value)} if telling else set()
 
 
 def _literals(module: ast.Module) -> Iterator[str]:

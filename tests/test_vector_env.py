@@ -143,6 +143,7 @@ def test_seeds_are_gymnasiums_and_questions_are_drawn_or_named_for_each_episode(
     assert drawn == [parallel_env().reset(seed=seed)[1][CODER]["problem_id"] for seed in range(5, 25)]
     assert len(set(drawn)) > 10
     assert [info["problem_id"] for info in games.reset(seed=list(range(24, 4, -1)))[1][TESTER]] == drawn[::-1]
+    assert [info["problem_id"] for info in games.reset(seed=np.arange(5, 25))[1][CODER]] == drawn
     ids = [problem.problem_id for problem in bundled_problems()[:20]]
     assert [info["problem_id"] for info in games.reset(options={"problem_id": ids})[1][CODER]] == ids
     assert {info["problem_id"] for info in games.reset(options={"problem_id": ids[3]})[1][CODER]} == {ids[3]}

@@ -172,11 +172,10 @@ class vector_env:
 
     def _seeds(self, seed: object) -> list[int | None]:
         must = f"be None, a whole number of at least 0, or {self.num_envs} of these in a list"
-        seeds = [None] * self.num_envs if seed is None else seed
+        seeds: Any = [None] * self.num_envs if seed is None else seed
         if isinstance(seed, int) and not isinstance(seed, bool):
             seeds = range(seed, seed + self.num_envs)
         require(_is_batch(seeds, self.num_envs, _is_seed), "seed", must, seed)
-        assert isinstance(seeds, Sequence)
         return [None if one is None else int(one) for one in seeds]
 
     def _options(self, options: Mapping[str, Any] | None) -> list[Mapping[str, Any] | None]:

@@ -74,6 +74,7 @@ def test_lines_and_branches_are_those_that_the_calls_run(
         ("    class C:\n        a = 1\n    return C.a", 3, 0),
         ("    async def g():\n        if x:\n            return 1\n    return 2", 4, 2),
         ("    global Z\n    Z = lambda: 1", 2, 0),
+        (f"    return x + {hex(10**5000)}", 1, 0),
     ],
 )
 def test_every_statement_can_be_probed(sandbox: LocalSandbox, body: str, lines: int, branches: int) -> None:

@@ -51,6 +51,8 @@ def test_of_many_imports_those_are_shown_that_the_starter_code_names() -> None:
     problem = dataclasses.replace(few, imports=f"{many}\nLIMIT = 3\n")
     shown = "from typing import List\n# and more of math, typing, string\nLIMIT = 3"
     assert fenced(user(DESIGN.for_coder(problem)))[1] == ("```", shown)
+    huge = dataclasses.replace(few, imports=f"{many}\nLIMIT = {hex(10**5000)}\n")
+    assert fenced(user(DESIGN.for_coder(huge)))[1] == ("```", shown.replace("3", hex(10**5000)))
     dotted = dataclasses.replace(problem, imports=f"import os.path\n{many}", starter_code="def f(x=os.sep, y=math.pi):")
     shown = "import os.path\nimport math\n# and more of typing, string"
     assert fenced(user(DESIGN.for_coder(dotted)))[1] == ("```", shown), "what is shown whole has no more"

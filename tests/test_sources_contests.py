@@ -368,6 +368,14 @@ def test_what_an_evaluation_set_holds_is_found_out(question: str, code: str, sha
     assert why == (f"shares {shared} with the evaluation problem eval/1" if shared else "")
 
 
+def test_a_reference_with_a_number_that_python_does_not_write_is_compared_too() -> None:
+    code = LONG_CODE.replace("0\n", f"{hex(10**5000)}\n")
+    evaluation = Contamination([Problem("eval/1", LONG, "f", reference_solution=code)])
+    same, other = (Problem("train/1", "?", "f", reference_solution=each) for each in (f"{code}  # 1", LONG_CODE))
+    assert evaluation.of(same) == "shares its reference with the evaluation problem eval/1"
+    assert not evaluation.of(other)
+
+
 @pytest.mark.parametrize(
     ("kind", "entry_point", "form"),
     [

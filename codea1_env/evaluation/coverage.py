@@ -28,7 +28,7 @@ from codea1_env.errors import UnusableReference
 from codea1_env.judging.schedule import limits_of, with_imports
 from codea1_env.problems.kinds import adapted, called_name
 from codea1_env.problems.problem import Problem
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import Unparsable, parse, source_of
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, CallsJob, JobResult, OutcomeKind, Sandbox
 from codea1_env.sandbox.worlds import with_calls, world_of
 
@@ -126,7 +126,7 @@ def probed(problem: Problem) -> Probed:
         head += 1
     body.insert(head, parse(_PROLOGUE).body[0])
     epilogue = _EPILOGUE.format(entry=_ENTRY, notes=_NOTES, function=called_name(problem))
-    source = adapted(problem, ast.unparse(ast.fix_missing_locations(module))).whole
+    source = adapted(problem, source_of(ast.fix_missing_locations(module))).whole
     if problem.kind == "program":
         source = f"{_PROLOGUE}\n{source}"
     source = f"{source}\n{epilogue}"

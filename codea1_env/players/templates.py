@@ -22,7 +22,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.problems.kind_words import DUTIES, ENDINGS, test_form, wanted
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.answers import fenced_ranges
-from codea1_env.reading.parsing import Unparsable, parse
+from codea1_env.reading.parsing import Unparsable, parse, source_of
 
 Messages = list[dict[str, str]]
 """Each with `role` and `content`."""
@@ -243,8 +243,8 @@ def _shown_imports(problem: Problem) -> str:
         left_out = [each for each in statement.names if (each.asname or each.name.split(".")[0]) not in named]
         modules.update(dict.fromkeys(_module(statement, alias) for alias in left_out))
         statement.names = [alias for alias in statement.names if alias not in left_out]
-        shown += [ast.unparse(statement)] if statement.names else []
-    others = [ast.unparse(statement) for statement in statements if statement not in imported]
+        shown += [source_of(statement)] if statement.names else []
+    others = [source_of(statement) for statement in statements if statement not in imported]
     more = [f"# and more of {', '.join(modules)}"] if modules else []
     return "\n".join([*shown, *more, *others])
 

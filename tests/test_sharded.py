@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,17 @@ class Deadly:
 
     def close(self) -> None:
         """Nothing."""
+
+
+def test_arenas_outlive_the_thread_that_started_them(one: Arena) -> None:
+    played, processes = questions(2), []
+    with ShardedArena(2) as arena:
+        for _ in range(2):
+            with ThreadPoolExecutor(1) as thread:
+                came = thread.submit(arena.play, played, update_book=False).result()
+            assert written(came) == written(one.play(played, update_book=False))
+            processes.append([each._process.pid for each in arena._processes._members])
+    assert processes[0] == processes[1]
 
 
 def test_what_ends_its_process_again_and_again_is_an_infrastructure_error() -> None:

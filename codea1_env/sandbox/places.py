@@ -9,9 +9,9 @@ folders, too. Does not decide who works on what: see `processes.py`.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -77,7 +77,8 @@ class _Child(Member):
         super().__init__()
         self.connection, theirs = Pipe()
         pinned = "" if core is None else f"import os; os.sched_setaffinity(0, [{core}]); "
-        code = f"{pinned}import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve; serve({theirs.fileno()})"
+        begin = f"from {__name__} import serve; serve({theirs.fileno()}, {os.getpid()})"
+        code = f"{pinned}import sys; sys.path[:] = {sys.path!r}; {begin}"
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code], stdin=subprocess.DEVNULL, pass_fds=(theirs.fileno(),)
@@ -139,10 +140,9 @@ class _Here(Processes):
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def serve(descriptor: int) -> None:
-    """In a child: make what is served, and answer until nothing comes any more. The parent's death is this process's,
-    busy or not."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, of the thread that started this process
+def serve(descriptor: int, parent: int) -> None:
+    """In a child: make what is served, and answer until nothing comes any more."""
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     held = None
@@ -156,6 +156,17 @@ def serve(descriptor: int) -> None:
             connection.send(_answered(held, arguments))
     if held is not None:
         held.close()
+
+
+def _end_with(parent: int) -> None:
+    """The parent's death is this process's, busy or not; that of the thread that started it, as the kernel would have
+    it (PR_SET_PDEATHSIG), is not."""
+    with suppress(ProcessLookupError):
+        poll = select.poll()
+        poll.register(os.pidfd_open(parent), select.POLLIN)
+        while os.getppid() == parent:
+            poll.poll()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _listen(connection: Connection, asked: SimpleQueue[tuple[Any, ...] | None]) -> None:

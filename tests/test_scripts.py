@@ -318,7 +318,7 @@ def test_a_reward_takes_a_script_only_where_it_is_allowed_and_pays_the_share_tha
     skips = "import unittest\ndef task_func(x):\n    raise unittest.SkipTest('no')\n"
     programs = [RIGHT, "def task_func(x):\n    return 2\n", "def task_func(x", "import os\nos._exit(0)\n", skips]
     with Arena(LocalSandbox(), config=RewardConfig(allow_unsealed=True)) as arena:
-        (grades,) = arena.grade_scripts([(asked(SCRIPTED), programs)])
+        (grades,) = arena.grade_scripts(iter([(asked(SCRIPTED), programs)]))  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match="test_script must be there for 'p'"):
             arena.grade_scripts([(asked(""), programs)])
     told = [(grade.share, grade.all_passed, grade.executes) for grade in grades]

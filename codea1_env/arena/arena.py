@@ -350,9 +350,10 @@ class Arena(Closing):
         """
         self._require_open()
         require(self.config.allow_unsealed, "allow_unsealed", "be True to grade by test scripts", False)
+        items = _listed("items", "be (problem, responses) tuples in a list", items)
         for problem, _ in items:
             require(bool(problem.test_script), "test_script", f"be there for {problem.problem_id!r}", "none")
-        results = self._attempted("questions have no grades", self._scripted, list(items))
+        results = self._attempted("questions have no grades", self._scripted, items)
         return [
             [Grade(None, ()) for _ in responses] if isinstance(result, SandboxError) else result
             for (_, responses), result in zip(items, results, strict=True)

@@ -554,6 +554,30 @@ def test_a_class_without_the_method_defines_no_function(answer: str) -> None:
     assert grade.executes is False
 
 
+def test_a_name_of_the_library_stands_for_no_function_of_a_solution() -> None:
+    """What programs of such sets take for granted has a `gcd`, and so may the program."""
+    method = "class Solution:\n    def gcd(self, a, b):\n        return a if not b else self.gcd(b, a % b)\n"
+    calls = {"fn_name": "gcd", "inputs": [[4, 6], [9, 12]], "outputs": [2, 3]}
+    row = APPS_CALL_ROW | {"input_output": json.dumps(calls), "solutions": json.dumps([method]), "starter_code": method}
+    (found,) = imported("apps", row)
+    assert found.problem is not None
+    assert found.status == "all"
+    assert "gcd" not in found.problem.imports
+    assert "factorial" in found.problem.imports
+    mine = "def gcd(a, b):\n    while b:\n        a, b = b, a % b\n    return a\n"
+    wrong = method.replace("return a if", "return -a if")
+    answers = {
+        mine: True,
+        method: True,
+        f"from math import gcd\n{method}": True,
+        f"from math import gcd\n{wrong}": False,
+    }
+    for answer, is_right in answers.items():
+        assert passes(found.problem, answer) is is_right, answer
+    (grade,) = Arena(OPENED[0]).grade(found.problem, ["x = 1\n"], found.problem.golden_tests)
+    assert grade.executes is False
+
+
 # One bad piece
 
 

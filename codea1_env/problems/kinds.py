@@ -92,7 +92,9 @@ _CLASS = """    def {entry}(names, arguments):
 """
 _SOLUTION = """
 import builtins as _codea1_builtins
-if not _codea1_builtins.callable(_codea1_builtins.globals().get({name!r})) and _codea1_has_method():
+if _codea1_builtins.getattr(_codea1_builtins.globals().get({name!r}), "__module__", "") != __name__ and (
+    _codea1_has_method()
+):
     def {name}(*arguments, **named):
         return _codea1_method()(*arguments, **named)
 """

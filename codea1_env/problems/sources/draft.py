@@ -121,7 +121,9 @@ class Source:
         }
         if programs:
             known |= {"reference_solution": programs[-1].source, "imports": programs[-1].imports}
-        problem = Problem(source=self.hub_id, license=self.license, **known | fields)
+        known |= fields
+        known["imports"] = _without(known.get("imports", ""), known["entry_point"])
+        problem = Problem(source=self.hub_id, license=self.license, **known)
         unvalued = tuple(each for each in read if each.unvalued)
         return Draft(problem, unvalued, tuple(left for each in read for left in each.left_out))
 
@@ -231,6 +233,18 @@ class Listed(ast.NodeTransformer):
             case ast.Call(ast.Name("list"), [ast.Call(ast.Name(name)) as inner], []) if name == self._name:
                 return inner
         return self.generic_visit(node)
+
+
+def _without(imports: str, name: str) -> str:
+    """The statements, but what they import under the name that a solution must define: the library's would stand for it
+    where it does not."""
+    if not re.search(rf"\b{re.escape(name)}\b", imports):
+        return imports
+    module = parse(imports)
+    for node in module.body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            node.names = [each for each in node.names if (each.asname or each.name.partition(".")[0]) != name]
+    return "\n".join(source_of(node) for node in module.body if getattr(node, "names", True))
 
 
 def packages_of(*modules: ast.Module) -> tuple[str, ...]:

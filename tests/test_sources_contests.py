@@ -165,6 +165,15 @@ def test_a_program_may_read_bytes_and_lines_and_exit(tmp_path: Path) -> None:
     assert [found.status for found in imported("apps", *rows)] == ["all", "all", "all"]
 
 
+def test_a_function_of_text_gets_the_lines_that_a_program_would_read() -> None:
+    calls = {"inputs": ["ab c\r\nd\r\n", "\r"], "outputs": ["4\r\n", "0"]}
+    row = APPS_ROW | {"solutions": json.dumps(["print(len(input()))\n"]), "input_output": json.dumps(calls)}
+    (found,) = imported("apps", row)
+    assert found.problem is not None
+    assert asserts(found.problem) == [r"assert solve('ab c\nd\n') == '4'", r"assert solve('\n') == '0'"]
+    assert passes(found.problem, "def solve(text):\n    return str(len(text.split('\\n')[0]))\n")
+
+
 def test_a_method_may_use_the_names_that_its_signature_takes_for_granted() -> None:
     code = "class Solution:\n    def add(self, xs: List[int], k: Optional[int]) -> int:\n        return sum(xs) + k\n"
     calls = {"fn_name": "add", "inputs": [[[1, 2], 3], [[], 1]], "outputs": [6, 1]}

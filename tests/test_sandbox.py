@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -1083,6 +1084,30 @@ def test_too_few_descriptors_are_an_infrastructure_failure_and_cost_none() -> No
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         assert len(os.listdir("/proc/self/fd")) == opened
     assert refusals > 3
+
+
+@pytest.mark.parametrize("without", [(), ("namespaces",)], ids=["namespaces", "none"])
+def test_an_interrupt_waits_for_no_candidate(monkeypatch: pytest.MonkeyPatch, without: tuple[str, ...]) -> None:
+    wait, late = subprocess.Popen.wait, []
+
+    def watched(process: Any, timeout: float | None = None) -> Any:
+        try:
+            return wait(process, timeout and 60)
+        except subprocess.TimeoutExpired:
+            late.append(process)
+            raise
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "wait", watched)
+    monkeypatch.setattr(LocalSandbox, "_check", interrupted)
+    job = CallsJob("import time\ndef f(): time.sleep(600)", "f", (call(),), Limits(1000, 1000))
+    before = descendants()
+    with LocalSandbox(2, without=without) as sandbox, pytest.raises(KeyboardInterrupt):
+        sandbox.run([job, job])
+    assert not late
+    assert descendants() == before
 
 
 def test_a_sandbox_that_nobody_closes_leaves_nothing_behind(tmp_path: Path) -> None:

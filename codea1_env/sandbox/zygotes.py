@@ -179,6 +179,7 @@ class Zygote:
         added = {} if kind.has_everything else package_places(kind.packages)
         self.is_wide, self._has_processes = kind.is_wide, kind.has_everything
         self._scratch: Scratch | None = None
+        self._is_busy = False
         limits = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_CPU, resource.RLIMIT_STACK)
         self._most = [resource.getrlimit(limit)[1] for limit in limits]
         self._held = contextlib.ExitStack()
@@ -316,6 +317,7 @@ class Zygote:
             self._control.send(b"J")
         except OSError:
             raise ZygoteDied from None
+        self._is_busy = True
 
     def progress(self, most: int) -> tuple[int, int]:
         """Steps of the running candidate, and the process's CPU nanoseconds when the running item began. Untrusted: it
@@ -374,6 +376,7 @@ class Zygote:
             raise ZygoteDied from None
         if not reply:
             raise ZygoteDied
+        self._is_busy = False
         number, status, user_s, user_us, system_s, system_us = _NOTICE.unpack(reply)
         if self._scratch is not None:
             self._scratch.clear()
@@ -414,6 +417,11 @@ class Zygote:
         self._held.close()
 
     def _end_process(self) -> None:
+        if self._is_busy:  # it would wait for its candidate
+            try:
+                self.kill()
+            except OSError:
+                self._process.kill()
         self._control.close()  # which tells it to end
         try:
             self._process.wait(timeout=5)

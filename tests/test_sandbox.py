@@ -1159,6 +1159,25 @@ except SandboxError as error:
     assert "must be at most" in output.decode()
 
 
+def test_a_limit_of_the_parents_own_leaves_room_for_what_is_not_the_programs() -> None:
+    """A program that is promised so much has the interpreter's memory and its threads' stacks beside it."""
+    body = """
+import resource
+from codea1_env.errors import SandboxError
+from codea1_env.sandbox.worlds import World
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+for memory_mb, threads in ((800, False), (800, True), (1000, False)):
+    limits, world = Limits(time_limit_s=5, budget_s=10, memory_mb=memory_mb), World(threads=threads)
+    try:
+        sandbox.run([CallsJob("def f(): return 1", "f", (b"[[],[]]",), limits, world=world)])
+        print("runs")
+    except SandboxError as error:
+        print("refused" if "memory_mb must be at most" in str(error) else error)
+"""
+    output, errors = _finished(body, "pass")
+    assert (output.split(), errors) == ([b"runs", b"refused", b"refused"], b"")
+
+
 def test_children_are_waited_for_whatever_is_inherited() -> None:
     body = """
 import signal

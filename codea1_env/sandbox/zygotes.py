@@ -276,6 +276,7 @@ class Zygote:
         said = json.loads(message[1:])
         layers: Mapping[str, bool | str] = said["layers"]
         self.broken: Mapping[str, str] = said["broken"]
+        self._spared_mb: Sequence[int] = said["spared_mb"]  # of a job without threads, and of one with
         if self._scratch is not None and layers["root"] is True:  # each has a file system of its own
             self._scratch.close()
             self._scratch = None
@@ -292,15 +293,16 @@ class Zygote:
         Raises SandboxError where this process may not grant so much: a verdict must not depend on that.
         """
         of_memory, of_data, of_cpu, of_stack = self._most
-        for name, granted, most, letter in (
-            ("memory_mb", memory_mb, of_memory >> 20, "v"),
-            ("memory_mb", memory_mb, of_data >> 20, "d"),
-            ("CPU seconds", cpu_s, of_cpu, "t"),
-            ("MiB of stack", STACK_MB, of_stack >> 20, "s"),
+        spared_mb = self._spared_mb[has % 2]
+        for name, granted, most, spared, letter in (
+            ("memory_mb", memory_mb, of_memory >> 20, spared_mb, "v"),
+            ("memory_mb", memory_mb, of_data >> 20, spared_mb, "d"),
+            ("CPU seconds", cpu_s, of_cpu, 0, "t"),
+            ("MiB of stack", STACK_MB, of_stack >> 20, 0, "s"),
         ):
-            if 0 <= most < granted:
+            if 0 <= most < granted + spared:
                 raise SandboxError(
-                    f"{name} must be at most {most} under this process's ulimit -{letter}, got {granted}"
+                    f"{name} must be at most {most - spared} under this process's ulimit -{letter}, got {granted}"
                 )
         os.ftruncate(self._input, 0)
         os.ftruncate(self._output, 0)

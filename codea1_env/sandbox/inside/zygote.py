@@ -137,8 +137,9 @@ def main() -> None:
     _shifted.extend([[], {}, (n,), (n, n), float(n)] for n in range(200))
     fill_pools()
     gather()
-    os.write(control, b"R" + json.dumps({"layers": layers, "broken": broken}).encode())
     spared_mb += options["input_bytes"] >> 20
+    said = {"layers": layers, "broken": broken, "spared_mb": [spared_mb, spared_mb + widening.THREADS_MB]}
+    os.write(control, b"R" + json.dumps(said).encode())
     handles = control, input_fd
     serve(handles, given, options["input_bytes"], region, number, filters, spared_mb, options["machine"], wide)
 

@@ -786,6 +786,25 @@ def test_a_job_whose_zygote_is_killed_runs_again(without: tuple[str, ...]) -> No
     assert descendants() == before
 
 
+def test_sandbox_processes_that_wait_end_where_memory_may_be_short() -> None:
+    """The kernel ends a candidate when they and it want more than there is: it is to have their memory, then."""
+    jobs = [CallsJob(IDENTITY, "f", (call(1),), SHORT, hash_seed=seed) for seed in (1, 2, 0)]
+    slow = CallsJob(_BURN, "f", (call(0.4),), Limits(time_limit_s=20, budget_s=200))
+    found: list[JobResult] = []
+    with LocalSandbox() as sandbox:
+        sandbox.run(jobs)
+        *_, used = sandbox._workers[0].values()
+        thread = threading.Thread(target=lambda: found.extend(sandbox.run([slow])))
+        thread.start()
+        while not (candidates := used._candidates()):
+            thread.join(0.01)
+        os.kill(candidates[0], signal.SIGKILL)
+        thread.join()
+        assert [outcome.kind for result in found for outcome in result.outcomes] == [OutcomeKind.VALUE]
+        assert [*sandbox._workers[0].values()] == [used]
+        assert [result.outcomes[0].value for result in sandbox.run(jobs)] == [b"1"] * 3
+
+
 _ENDINGS = (
     "def f():\n    return 1\n",
     "def f():\n    return len(bytearray(64 << 20))\n" + "# long\n" * 40_000,

@@ -219,6 +219,7 @@ class LocalSandbox(Owned):
                 records = one.zygote.records(most_records(task))
                 absorb(task, records, 0, Outcome(OutcomeKind.TIMEOUT), one.asleep_s)
             _discard(one.zygotes, one.zygote)
+            _make_room(one.zygotes)
             task.losses += 1
             if task.losses >= _MOST_LOSSES and not task.done:
                 give_up(task, Outcome(OutcomeKind.CRASH))
@@ -230,6 +231,7 @@ class LocalSandbox(Owned):
             elif task.kills < _MOST_KILLS:
                 task.kills += 1
                 task.spent_ns += cpu_ns  # whoever ended it, it has used that
+                _make_room(one.zygotes, one.zygote)
                 return
         absorb(task, records, cpu_ns, failure, one.asleep_s)
 
@@ -289,6 +291,12 @@ def _discard(zygotes: _Zygotes, zygote: Zygote) -> None:
     for kind in [kind for kind, each in zygotes.items() if each is zygote]:
         del zygotes[kind]
     zygote.close()
+
+
+def _make_room(zygotes: _Zygotes, but: Zygote | None = None) -> None:
+    """End those that wait: memory may be short, of the machine or of a container, and a job is not to fail for it."""
+    for zygote in [each for each in zygotes.values() if each is not but]:
+        _discard(zygotes, zygote)
 
 
 def _asleep_s(watched_s: float, cpu_s: float, scheduling: Scheduling) -> float:

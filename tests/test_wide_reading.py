@@ -60,6 +60,8 @@ def said(code: str) -> list[str]:
         ("for a, b in {1: 2, 3: 4}.items():\n    assert f(a) == b\n", ["f(1) == 2", "f(3) == 4"]),
         ("for a, b in {1: 2, 5: 6, True: 3}.items():\n    assert f(a) == b\n", ["f(1) == 3", "f(5) == 6"]),
         ("for a, b in enumerate({2, 1}):\n    assert f(a) == b\n", []),
+        ("for a, b in enumerate([2, 1], start=3):\n    assert f(a) == b\n", ["f(3) == 2", "f(4) == 1"]),
+        ("for a, b in enumerate([2, 1], start=len('ab')):\n    assert f(a) == b\n", []),
         ("for a, b in zip([1, 3], [2, 4]):\n    assert f(a) == b\n", ["f(1) == 2", "f(3) == 4"]),
         ("for i, (a, b) in enumerate([(1, 2)]):\n    assert f(a) == b, i\n", ["f(1) == 2"]),
         ("for n in range(2):\n    assert f(n) == n\n", ["f(0) == 0", "f(1) == 1"]),

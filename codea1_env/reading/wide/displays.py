@@ -86,9 +86,9 @@ def _of_call(name: str, arguments: Sequence[ast.expr], most: int) -> Rows[ast.ex
         return Rows(tuple(_number(number) for number in numbers[:most]), len(numbers) > most)
     if name in ("zip", "enumerate") and any(isinstance(argument, ast.Set) for argument in arguments):
         return None  # what stands first in a set is not what is written first
-    first = 0
+    first: int | None = 0
     if name == "enumerate" and len(arguments) == 2:
-        first, arguments = whole(arguments[1]) or 0, arguments[:1]
+        first, arguments = whole(arguments[1]), arguments[:1]
     tables = [each for argument in arguments if (each := table(argument, most)) is not None]
     if not tables or len(tables) < len(arguments):
         return None
@@ -96,7 +96,7 @@ def _of_call(name: str, arguments: Sequence[ast.expr], most: int) -> Rows[ast.ex
     if name == "zip":
         rows = zip(*(each.rows for each in tables), strict=False)
         return Rows(tuple(ast.Tuple(list(row), ast.Load()) for row in rows), is_cut)
-    if name == "enumerate" and len(tables) == 1:
+    if name == "enumerate" and len(tables) == 1 and first is not None:
         pairs = enumerate(tables[0].rows, first)
         return Rows(tuple(ast.Tuple([_number(place), row], ast.Load()) for place, row in pairs), is_cut)
     if name in ("list", "tuple") and len(tables) == 1:

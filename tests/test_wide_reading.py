@@ -129,6 +129,10 @@ if __name__ == "__main__":
         ),
         ("with self.assertRaises(KeyError): f(1); f(2)", "<expects_exception>"),
         ("with pytest.raises(KeyError, match=pattern): f(1)", "<expects_exception>"),
+        *(
+            (f"with pytest.raises(KeyError, match=re.escape({text})): f(1)", "<expects_exception>")
+            for text in ("wanted.text", "5", "f'{wanted}'")
+        ),
         (
             "with pytest.raises(Own): f(date(2020, 1, 1))",
             "(raised(f(date(2020, 1, 1)), 'Own')['raises'] == 'Own') == True",
@@ -151,6 +155,7 @@ if __name__ == "__main__":
             "(raised(f(1), 'KeyError')['raises'] == 'KeyError') == True",
         ),
         ("with self.assertRaises(KeyError), self.subTest(1): f(1)", "<expects_exception>"),
+        ("with pytest.raises(KeyError, match=re.escape('low')): f(1)", LOW),
         ("for text in ['low']: self.assertRaisesRegex(KeyError, text, f, 1)", LOW),
         ("for text in ['low']:\n            with pytest.raises(KeyError, match=text): f(1)", LOW),
     ],
@@ -485,6 +490,19 @@ def test_a_test_is_read_as_python_means_it_or_not_at_all(code: str, claims: list
 )
 def test_what_a_name_stands_for_ends_no_reading(value: str, statement: str) -> None:
     assert read(f"x = {value}\n{statement}\nassert f(3) == 4\n").tests[-1].call == "f(3)"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "with patch():\n    assert f(1) == 2",
+        "@patch()\ndef test_a():\n    assert f(1) == 2",
+        f"np.testing.assert_almost_equal(f(1), 2, decimal=1{'0' * 400})",
+        f"g = islice(f(1), {10**14}, None)\ng.send(1)",
+    ],
+)
+def test_odd_arguments_end_no_reading(code: str) -> None:
+    assert said(f"{code}\nassert f(3) == 4\n")[-1] == "f(3) == 4"
 
 
 @pytest.mark.parametrize(

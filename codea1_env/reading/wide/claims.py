@@ -224,8 +224,9 @@ def _called(given: Sequence[ast.expr], keywords: list[ast.keyword]) -> ast.expr:
 
 def _text(pattern: ast.expr) -> str:
     """What a regular expression finds that is a plain text, its escapes taken away."""
-    if isinstance(pattern, ast.Call) and ast.unparse(pattern.func) == "re.escape" and len(pattern.args) == 1:
-        pattern = ast.Constant(re.escape(getattr(pattern.args[0], "value", "")))
+    match pattern:
+        case ast.Call(func=called, args=[ast.Constant(value=str(plain))]) if known_name(called) == "re.escape":
+            return plain
     text = pattern.value if isinstance(pattern, ast.Constant) else None
     if not isinstance(text, str) or _SPECIAL.search(re.sub(r"\\[^a-zA-Z0-9]", "", text)) or text.endswith("\\"):
         raise Rejected(Reason.EXPECTS_EXCEPTION)

@@ -318,8 +318,8 @@ def is_next(node: ast.AST) -> bool:
 def is_drawn(node: ast.AST) -> bool:
     """Whether it stands for an iterator of which items were taken."""
     match node:
-        case ast.Call(func=ast.Name(id="islice"), args=[_, ast.Constant(value=int()), ast.Constant(value=None)]):
-            return True
+        case ast.Call(func=ast.Name(id="islice"), args=[_, ast.Constant(value=int(count)), ast.Constant(value=None)]):
+            return 0 <= count <= _MOST
     return False
 
 

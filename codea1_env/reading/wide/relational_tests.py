@@ -515,7 +515,7 @@ def _arrays(called: str, node: ast.Call) -> tuple[str, list[ast.expr]]:
         places = given.pop("decimal")
         if not isinstance(places, ast.Constant) or type(places.value) is not int:
             raise Rejected(Reason.FORBIDDEN_CALL)
-        defaults = {**defaults, "atol": repr(1.5 * 10.0**-places.value)}
+        defaults = {**defaults, "atol": repr(1.5 * 10.0 ** -min(places.value, 400))}
     more = [given.get(name) or grammar.single_expression(text) for name, text in defaults.items()]
     return operator, [*(given[name] for name in names[:2]), *more]
 

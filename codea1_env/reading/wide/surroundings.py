@@ -260,8 +260,9 @@ class Surroundings:
     def listens(self, opened: ast.expr) -> bool:
         """Whether what is opened by `with` keeps what is printed from now on."""
         called = known_name(opened.func) if isinstance(opened, ast.Call) else ""
+        given = given_in(opened)[:1] if called in _LISTENING else []  # type: ignore[arg-type]  # a Call
         is_stdout = called in _LISTENING and (
-            called.endswith("redirect_stdout") or getattr(given_in(opened)[0], "value", "") == "sys.stdout"  # type: ignore[arg-type]
+            called.endswith("redirect_stdout") or any(getattr(each, "value", "") == "sys.stdout" for each in given)
         )
         self._heard = len(self._calls) if is_stdout else self._heard
         return is_stdout

@@ -293,6 +293,8 @@ def _member(tolerance: Tolerances, item: Any, container: Any) -> bool:
         if type(item) is not str:
             raise ValueError("no text")
         return item in container
+    if type(container) is dict and "b" in container:  # a part of it, or a byte
+        return (bytes.fromhex(item["b"]) if type(item) is dict else item) in bytes.fromhex(container["b"])
     is_of_items = type(container) is dict and kind_of(container) == "items"  # of a dict, whose values may be lists
     container = container if is_of_items else plain_form(container)
     if not is_of_items and type(container) is dict and {*container} & {"s", "z", "d"}:

@@ -84,13 +84,6 @@ def _counted(tree: Any) -> list[list[Any]]:
     return list(counts.values())
 
 
-def _sum(tree: Any) -> Tree:
-    total: Any = 0
-    for item in items_of(tree):
-        total += calculable(item)
-    return number_tree(total)
-
-
 def _round(tree: Any, digits: Any = None) -> Tree:
     number = real_number(tree)
     if digits is None:
@@ -377,7 +370,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "frozenset": lambda tree: {"z": [item for item, _ in _counted(tree)]},
     "abs": lambda tree: number_tree(abs(calculable(tree))),
     "round": _round,
-    "sum": _sum,
+    "sum": lambda tree: number_tree(sum(map(calculable, items_of(tree)))),
     "any": lambda tree: any(map(truth, items_of(tree))),
     "all": lambda tree: all(map(truth, items_of(tree))),
     "int": _number_of(int),

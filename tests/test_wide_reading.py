@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
 import json
 import re
@@ -15,6 +16,7 @@ from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.responses import read_case, read_suite
 from codea1_env.reading.suites import Ignored, Suite
 from codea1_env.reading.test_case import TestCase
+from codea1_env.reading.wide.displays import table
 
 RECORDED = Path(__file__).resolve().parents[2] / "shared" / "data" / "recorded-humaneval-codegen16b.jsonl.gz"
 
@@ -59,6 +61,8 @@ def said(code: str) -> list[str]:
         ("T = [(1, 2)]\nfor case in T:\n    assert f(case[0]) == case[1]\n", ["f(1) == 2"]),
         ("for a, b in {1: 2, 3: 4}.items():\n    assert f(a) == b\n", ["f(1) == 2", "f(3) == 4"]),
         ("for a, b in {1: 2, 5: 6, True: 3}.items():\n    assert f(a) == b\n", ["f(1) == 3", "f(5) == 6"]),
+        ("for a, b in {-1: 1, -1.0: 2, (0,): 3, (False,): 4}.items():\n    assert f(a) == b\n",
+         ["f(-1) == 2", "f((0,)) == 4"]),
         ("for a, b in enumerate({2, 1}):\n    assert f(a) == b\n", []),
         ("for a, b in enumerate([2, 1], start=3):\n    assert f(a) == b\n", ["f(3) == 2", "f(4) == 1"]),
         ("for a, b in enumerate([2, 1], start=len('ab')):\n    assert f(a) == b\n", []),
@@ -499,10 +503,40 @@ def test_what_a_name_stands_for_ends_no_reading(value: str, statement: str) -> N
         "@patch()\ndef test_a():\n    assert f(1) == 2",
         f"np.testing.assert_almost_equal(f(1), 2, decimal=1{'0' * 400})",
         f"g = islice(f(1), {10**14}, None)\ng.send(1)",
+        # What `ast` does not write: a number of thousands of digits, or before 3.12 an f-string with a backslash.
+        *(
+            form.replace("HUGE", huge)
+            for huge in ("0x" + "f" * 6000, "f\"{'a\u00a0'}\"")
+            for form in (
+                "try:\n    f(1)\n    x[HUGE]()\nexcept KeyError:\n    pass",
+                "@marked(HUGE)\nasync def test_a():\n    assert f(1) == 2",
+                "class TestA:\n    @marked(HUGE)\n    def ask(self): pass\n    def test_a(self): pass",
+                "class TestA:\n    @pytest.fixture(params=[HUGE])\n    def g(self): pass\n    def test_a(self): pass",
+                "assert printed(lambda a=HUGE: f(1)) == 2",
+                "assert (lambda it: [it.a(), it][HUGE])(f(1)) == 2",
+                "n = HUGE\nopen(f'a{n}', 'w').write('1')",
+                "assert [f(n) for n in (1, HUGE)] == [1, 2]",
+                "assert f([HUGE, HUGE + 'a']) == 2",
+            )
+        ),
     ],
 )
 def test_odd_arguments_end_no_reading(code: str) -> None:
     assert said(f"{code}\nassert f(3) == 4\n")[-1] == "f(3) == 4"
+
+
+def test_colliding_keys_of_a_table_are_told_apart_without_a_hash_table() -> None:
+    # As in `test_literals.py`: of a dict that is hashed by these, this would take minutes.
+    keys: list[ast.expr | None] = [ast.Constant((2**61 - 1) * number) for number in range(60_000)]
+    rows = table(ast.Dict(keys, [ast.Constant(1)] * len(keys)))
+    assert rows is not None
+    assert rows.is_cut
+
+
+@pytest.mark.parametrize("fidelity", FIDELITIES)
+def test_a_text_in_a_text_may_have_a_backslash(fidelity: Fidelity) -> None:
+    (test, _) = read_suite("x = '\\\\n'\nassert f(f'{x}:') == 1\nassert f(f'{[x]}') == 1", "f", fidelity=fidelity).tests
+    assert test.call == r"f(f'\\n:')"
 
 
 @pytest.mark.parametrize(

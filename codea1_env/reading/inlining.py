@@ -373,6 +373,9 @@ class _Copy:
             elif isinstance(value, ast.expr):
                 copy = self.of(value, level + 1, hidden)
             changed[field] = copy
+        match changed:
+            case {"value": ast.Constant(value=str()) as text, "conversion": -1, "format_spec": None}:
+                return text  # in an f-string, of which it is a part like any other
         return type(node)(**changed)  # type: ignore[arg-type]  # what it had, copied
 
     def _item(self, item: object, level: int, hidden: frozenset[str]) -> object:

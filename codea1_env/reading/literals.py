@@ -146,13 +146,13 @@ def _dict_tree(node: ast.Dict, max_depth: int, other: Other) -> Tree:
         if key is None:  # {**other}
             raise NotLiteral("unpacking")
         keys.append(literal_tree(key, max_depth))
-    _require_distinct([_equality_key(key) for key in keys])
+    _require_distinct([equality_key(key) for key in keys])
     return {"d": [[key, literal_tree(item, max_depth, other)] for key, item in zip(keys, node.values, strict=True)]}
 
 
 def _distinct(items: list[Tree]) -> list[Tree]:
     """The elements of a set in canonical order. Raises NotLiteral where two are equal or one is unhashable."""
-    _require_distinct([_equality_key(item) for item in items])
+    _require_distinct([equality_key(item) for item in items])
     return sorted(items, key=tree_source)
 
 
@@ -164,7 +164,7 @@ def _require_distinct(keys: list[str]) -> None:
             raise NotLiteral("repeated key")
 
 
-def _equality_key(tree: Tree) -> str:
+def equality_key(tree: Tree) -> str:
     """A text that two hashable values share exactly when Python calls them equal (1 == True == 1.0); NaN equals NaN."""
     if type(tree) is str:
         return "s" + tree
@@ -183,9 +183,9 @@ def _equality_key(tree: Tree) -> str:
         return f"{tag}{body}"
     if tag == "c":
         real, imaginary = body
-        return _equality_key(real) if imaginary == 0 else f"c{_equality_key(real)},{_equality_key(imaginary)}"
+        return equality_key(real) if imaginary == 0 else f"c{equality_key(real)},{equality_key(imaginary)}"
     if tag in "tz":
-        keys = list(map(_equality_key, body))
+        keys = list(map(equality_key, body))
         # Lengths in front: no text of an element can look like the border to the next.
         return tag + "".join([f"{len(key)}:{key}" for key in (keys if tag == "t" else sorted(keys))])
     raise NotLiteral("unhashable key")

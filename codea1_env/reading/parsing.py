@@ -134,13 +134,21 @@ def source_of(node: ast.AST) -> str:
         raise Unparsable("too_deep") from None
 
 
+def dump_of(node: ast.AST) -> str:
+    """A text that trees share exactly where they are the same, whatever whole numbers are in them."""
+    try:
+        return ast.dump(node)
+    except ValueError:
+        return ast.dump(_Hexadecimal().visit(copy.deepcopy(node)))
+
+
 class _Hex(int):
     def __repr__(self) -> str:
         return hex(self)
 
 
 class _Hexadecimal(ast.NodeTransformer):
-    """Makes `ast.unparse` write large whole numbers in hexadecimal."""
+    """Makes `ast` write large whole numbers in hexadecimal."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if type(node.value) is int and node.value.bit_length() > _DECIMAL_BITS:

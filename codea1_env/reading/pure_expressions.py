@@ -111,8 +111,11 @@ class Rejected(Exception):
 
 
 def pure_source(node: ast.expr) -> str:
-    """Source that keeps its meaning as an argument and on either side of `==`."""
-    text = ast.unparse(node)
+    """Source that keeps its meaning as an argument and on either side of `==`. Raises Rejected."""
+    try:
+        text = ast.unparse(node)
+    except ValueError:  # before 3.12 nothing with a backslash may stand in an f-string's braces
+        raise Rejected(Reason.F_STRING) from None
     binds_weakly = type(node) in (ast.Compare, ast.BoolOp, ast.IfExp)
     return f"({text})" if binds_weakly or (type(node) is ast.UnaryOp and type(node.op) is ast.Not) else text
 

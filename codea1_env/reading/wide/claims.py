@@ -181,7 +181,7 @@ def _fails(statement: ast.stmt) -> bool:
     if isinstance(made, ast.Name):
         return made.id == "AssertionError"
     called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
-    return ast.unparse(called) in ("pytest.fail", "self.fail") if called is not None else False
+    return known_name(called) in ("pytest.fail", "self.fail") if called is not None else False
 
 
 def _is_true(statement: ast.stmt) -> bool:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
+from codea1_env.reading.literals import NotLiteral, equality_key, literal_tree
+from codea1_env.reading.parsing import dump_of
 from codea1_env.reading.pure_expressions import given_in, known_name
 
 MAX_ROWS = 64
@@ -64,16 +66,24 @@ def table(node: ast.expr, most: int = MAX_ROWS) -> Rows[ast.expr] | None:
 def _of_dict(node: ast.Dict, method: str, most: int) -> Rows[ast.expr] | None:
     if method not in ("items", "keys", "values") or None in node.keys:
         return None
-    pairs: dict[object, tuple[ast.expr, ast.expr]] = {}
+    pairs: dict[str, tuple[ast.expr, ast.expr]] = {}
     for key, value in zip(node.keys, node.values, strict=True):
         assert key is not None
-        same = key.value if isinstance(key, ast.Constant) else ast.dump(key)
+        same = _key_text(key)
         pairs[same] = (pairs[same][0] if same in pairs else key, value)  # the first key, and the last value
     shown: list[ast.expr] = [
         key if method == "keys" else value if method == "values" else ast.Tuple([key, value], ast.Load())
         for key, value in islice(pairs.values(), most)
     ]
     return Rows(tuple(shown), len(pairs) > most)
+
+
+def _key_text(node: ast.expr) -> str:
+    """A text that keys share where Python calls them equal, as far as that is plain to see."""
+    try:
+        return equality_key(literal_tree(node))
+    except NotLiteral:
+        return dump_of(node)
 
 
 def _of_call(name: str, arguments: Sequence[ast.expr], most: int) -> Rows[ast.expr] | None:

@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from codea1_env.reading import grammar
-from codea1_env.reading.parsing import copied, names_in
+from codea1_env.reading.parsing import copied, dump_of, names_in
 from codea1_env.reading.pure_expressions import known_name
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
@@ -98,8 +98,8 @@ class Expanded(ast.NodeTransformer):
         values = [
             ast.Tuple([*row.values(), *(put(call, row) for call in calls)], ast.Load()) for row in rows
         ]  # fmt: skip
-        named = dict(zip(map(ast.dump, calls), given, strict=True))
-        instead = {id(call): ast.Name(named[ast.dump(call)], ast.Load()) for call in calls}
+        named = dict(zip(map(dump_of, calls), given, strict=True))
+        instead = {id(call): ast.Name(named[dump_of(call)], ast.Load()) for call in calls}
         clause.ifs = [copied(each, instead) for each in clause.ifs]
         for field in ("elt", "key", "value"):
             if hasattr(node, field):
@@ -166,11 +166,11 @@ def _paired(left: ast.expr, right: ast.expr, entry_point: str) -> list[ast.expr]
         case (ast.List(elts=ones), ast.List(elts=others)) | (ast.Tuple(elts=ones), ast.Tuple(elts=others)):
             rows = list(zip(ones, others, strict=True)) if len(ones) == len(others) else []
         case ast.Dict(values=ones), ast.Dict(values=others):
-            keys, other_keys = ([ast.dump(key) if key else "" for key in each.keys] for each in (left, right))
+            keys, other_keys = ([dump_of(key) if key else "" for key in each.keys] for each in (left, right))
             known = dict(zip(other_keys, others, strict=True))
             if len({*keys}) == len(keys) == len(other_keys) and {*keys} == {*known}:
                 rows = [(one, known[key]) for key, one in zip(keys, ones, strict=True)]
-    asked = [(one, other) for one, other in rows if ast.dump(one) != ast.dump(other)]
+    asked = [(one, other) for one, other in rows if dump_of(one) != dump_of(other)]
     if not asked or not all(
         grammar.mentions(one, entry_point) or grammar.mentions(other, entry_point) for one, other in asked
     ):

@@ -22,7 +22,7 @@ from itertools import islice, product, takewhile
 
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.parsing import SourceText
-from codea1_env.reading.pure_expressions import Reason, Rejected
+from codea1_env.reading.pure_expressions import Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide.displays import Rows, table
 from codea1_env.reading.wide.statements import Statements, targets_of
@@ -210,7 +210,7 @@ def helpers_of(node: ast.ClassDef) -> dict[str, ast.FunctionDef]:
     others = [each for each in node.body if isinstance(each, ast.FunctionDef) and not is_fixture(each)
               and not each.name.startswith("test") and each.name not in (*_BEFORE_ALL, *_BEFORE_EACH)]  # fmt: skip
     for each in others:
-        if [ast.unparse(decorator) for decorator in each.decorator_list] == ["staticmethod"]:
+        if [known_name(decorator) for decorator in each.decorator_list] == ["staticmethod"]:
             each.decorator_list = []
         else:
             each.args.args = each.args.args[1:]
@@ -241,8 +241,10 @@ def with_setup(
 
 def _is_for_all(node: ast.FunctionDef) -> bool:
     """Whether it is a fixture that every test has, and that needs no other one: `@pytest.fixture(autouse=True)`."""
-    is_alone = is_fixture(node) and len(node.decorator_list) == len(node.args.args) == 1
-    return is_alone and ast.unparse(node.decorator_list[0]).endswith("(autouse=True)")
+    match node.decorator_list, node.args.args:
+        case [ast.Call(args=[], keywords=[ast.keyword(arg="autouse", value=ast.Constant(value=True))])], [_]:
+            return is_fixture(node)
+    return False
 
 
 def _is_before(statement: ast.stmt) -> bool:

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 
 from codea1_env.reading import grammar
 from codea1_env.reading.inlining import SuiteNames
-from codea1_env.reading.parsing import copied
+from codea1_env.reading.parsing import copied, dump_of
 from codea1_env.reading.pure_expressions import Rejected, given_in, known_name
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions
@@ -282,7 +282,7 @@ def _without_attributes(node: ast.expr) -> ast.expr:
 
 
 def _same(one: ast.expr, other: ast.expr | None) -> bool:
-    return other is not None and questions.is_small(other) and ast.dump(one) == ast.dump(other)
+    return other is not None and questions.is_small(other) and dump_of(one) == dump_of(other)
 
 
 def _name_of(node: ast.expr) -> str:

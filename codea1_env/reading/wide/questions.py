@@ -25,7 +25,16 @@ from collections.abc import Collection, Sequence
 
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
-from codea1_env.reading.pure_expressions import Reason, Rejected, check_code, given_in, known_name, plain_arguments
+from codea1_env.reading.pure_expressions import (
+    Reason,
+    Rejected,
+    check_code,
+    given_in,
+    known_name,
+    parameters_of,
+    plain_arguments,
+)
+from codea1_env.reading.wide.displays import whole
 from codea1_env.reading.wide.statements import unpacking
 from codea1_env.sandbox.inside.scope import CODE_BUILTINS, FILE, LOOKED_METHODS, PRINTED, PURE, ROWS, SHORT, WRITTEN
 
@@ -93,7 +102,7 @@ def steps_of(node: ast.AST) -> list[ast.expr]:
             pass
         case _:
             return []
-    steps = [each.body for each in given if isinstance(each, ast.Lambda) and ast.unparse(each.args) == ""]
+    steps = [each.body for each in given if isinstance(each, ast.Lambda) and not parameters_of(each.args)]
     return steps if len(steps) == len(given) else []
 
 
@@ -367,7 +376,7 @@ def _is_history(node: ast.expr) -> bool:
             args=[_],
             keywords=[],
         ):
-            return name == listed == IT and not (given.vararg or given.kwarg) and ast.unparse(last) == "-1"
+            return name == listed == IT and not (given.vararg or given.kwarg) and whole(last) == -1
     return False
 
 

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from codea1_env.reading.parsing import names_in
-from codea1_env.reading.pure_expressions import known_name, parameters_of
+from codea1_env.reading.pure_expressions import given_in, known_name, parameters_of
 from codea1_env.reading.steps import Steps, steps_of
 
 LEAVES = ("", "continue", "break", "return")
@@ -191,7 +191,7 @@ class _Waiting(ast.NodeTransformer):
         return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self._own
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        decorators = [each for each in node.decorator_list if ast.unparse(each) not in _WAITED_FOR]
+        decorators = [each for each in node.decorator_list if not _is_waited_for(each)]
         made = ast.FunctionDef(node.name, node.args, node.body, decorators, node.returns)
         return self.generic_visit(ast.copy_location(made, node))
 
@@ -224,7 +224,13 @@ class _Waiting(ast.NodeTransformer):
 
 _GIVEN = "_async_function"
 """A name that nothing has."""
-_WAITED_FOR = ("pytest.mark.asyncio", "pytest.mark.anyio", "pytest.mark.asyncio()")
+
+
+def _is_waited_for(decorator: ast.expr) -> bool:
+    """Whether it is a mark of pytest's plugins for asynchronous tests, without options."""
+    is_called = isinstance(decorator, ast.Call) and not given_in(decorator)
+    marked = decorator.func if is_called else decorator  # type: ignore[attr-defined]  # a Call
+    return known_name(marked) in ("pytest.mark.asyncio", "pytest.mark.anyio")
 
 
 def waiting(module: ast.Module) -> ast.Module:

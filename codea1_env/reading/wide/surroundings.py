@@ -55,6 +55,8 @@ _UNNAMED = "__unnamed__"
 """An open file that gets no name: `open("a", "w").close()`."""
 _MOST = 32
 """Pieces of one file, or files of one test; with more they are unknown."""
+_MOST_BITS = 64
+"""Of a number in a file's name or text."""
 
 
 class Surroundings:
@@ -477,7 +479,7 @@ def _written(node: ast.AST) -> str | None:
         case ast.Constant(value=str(text)):
             return text
         case ast.FormattedValue(value=ast.Constant(value=str() | int() as text), conversion=-1, format_spec=None):
-            return str(text)
+            return None if isinstance(text, int) and text.bit_length() > _MOST_BITS else str(text)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             parts = [_written(left), _written(right)]
         case ast.JoinedStr(values=values):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -290,6 +291,44 @@ def test_a_script_takes_the_function_of_an_earlier_block() -> None:
     source = read_program(fenced("def read():\n    return 3\n", "print(read())\n"), "program").source
     assert source.startswith("def read():\n    return 3\n")
     assert source.endswith("print(read())\n\n")
+
+
+IN_LISTS = {
+    "under an item": "1. Code:\n\n    ```python\nCODE    ```\n\n2. Done.\n",
+    "behind text": "Steps:\n\n1. Code.\n\n    ~~~\nCODE    ~~~\n\n2. Done.\n",
+    "under an item of a list in a list": "- Plan:\n    - Code:\n\n        ```python\nCODE        ```\n\nDone.\n",
+    "behind another block": "```\nls\n```\n\n1. Code:\n\n    ```python\nCODE    ```\n\nDone.\n",
+    "behind another of a list": "1. Run:\n\n    ```\n    ls\n    ```\n\n2. Code:\n\n    ```py\nCODE    ```\n\nDone.\n",
+    "behind the mark of an item": "Steps:\n\n1. ```python\nCODE   ```\n\n2. Done.\n",
+    "after a tab": "1. Code:\n\n\t```python\nCODE\t```\n\n2. Done.\n",
+}
+
+
+def in_list(form: str, code: str) -> str:
+    before = form.split("CODE")[0].rpartition("\n")[0].rpartition("\n")[2]
+    indent = re.sub(r"[^ \t]", " ", before.partition("`" if "`" in before else "~")[0])
+    return form.replace("CODE", "".join(indent + line for line in code.splitlines(keepends=True)))
+
+
+@pytest.mark.parametrize("form", IN_LISTS.values(), ids=IN_LISTS)
+def test_blocks_of_lists_are_read_at_any_depth(form: str) -> None:
+    program = 'def f(x):\n    """\n    ```\n    f(1)\n    ```\n    """\n    return x\n'
+    method = "class Solution:\n    def f(self, x):\n        return x\n"
+    for code in (program, method):
+        assert read_program(in_list(form, code), "f").source.strip() == code.strip()
+    response = in_list(form, "assert f(1) == 1\nassert f(2) == 2\n")
+    for fidelity in BOTH:
+        tests = read_suite(response, "f", fidelity=fidelity).tests
+        assert [test.source for test in tests] == ["assert f(1) == 1", "assert f(2) == 2"]
+    spans = spans_of(response, [test.source for test in tests])
+    assert [span and response[span.start : span.end] for span in spans] == [test.source for test in tests]
+
+
+@pytest.mark.parametrize("beside", ["def f(x):\n    return x", "f = abs"])
+def test_a_block_of_a_docstring_takes_no_programs_place(beside: str) -> None:
+    example = 'def g(x):\n    """\n    ```\n    def f(x):\n        return 1\n    ```\n    """\n    return x\n'
+    for form in ("Here it is.\n\n{}\nIt works.\n", "```python\n{}```\n"):
+        assert beside in read_program(form.format(f"{example}{beside}\n"), "f").source
 
 
 @pytest.mark.parametrize("blank", ["\u00a0", "\u2003", "\u00a0 ", " \u00a0", "\u3000"])

@@ -27,6 +27,10 @@ from codea1_env.reading.parsing import Unparsable, normalised, parse, parses, un
 # CommonMark: three or more, indented by up to three; a line of backticks with another backtick in it opens nothing.
 # Beyond it, tags of an answer may stand on the fences' lines: `<answer>` before the first, `</answer>` behind the last.
 _FENCE_LINE = re.compile(r"^( {0,3}|<[^\n<>`]*>[ \t]*)(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
+# In an item of a list, of an item of a list: deeper, or behind the mark of the item.
+_ITEM = r"(?:[-*+]|\d{1,4}[.)])[ \t]+"
+_FENCE_LINE_OF_LIST = re.compile(rf"^([ \t]*+(?:{_ITEM})?)(`{{3,}}|~{{3,}})([^\n]*)$", re.MULTILINE)
+_FENCE_OF_LIST = re.compile(rf"^(?: *+(?:(?<= {{4}})|\t)[ \t]*+|[ \t]*+{_ITEM})(?:`{{3}}|~{{3}})", re.MULTILINE)
 _STATEMENT = r"(?:async[ \t]+def|def|class|import|from|assert)[ \t]+(?=\S)"
 _CODE_BEHIND_FENCE = re.compile(rf"[ \t]*(?:(?:python|py)3?[ \t]+)?(?={_STATEMENT})", re.IGNORECASE)
 _PYTHON = re.compile(r"[ \t]*(?:python|py)3?(?![\w-])", re.IGNORECASE)
@@ -92,9 +96,27 @@ class TrimmedAnswer:
         text = _flush(whole[begin:end])
         return cls(text, begin, end - begin, fenced_ranges(text))
 
+    @classmethod
+    def of_lists(cls, response: str) -> TrimmedAnswer | None:
+        """Likewise with the fenced blocks of lists, and with its edges, which may be items; None where no fence seems
+        to stand in a list."""
+        whole = normalised(response)
+        text = behind_thought(whole)
+        if not _FENCE_OF_LIST.search(text):
+            return None
+        return cls(text, len(whole) - len(text), len(text), fenced_ranges(text, _FENCE_LINE_OF_LIST))
+
     def blocks(self) -> list[str]:
         """What stands between the fences, as it is written."""
         return blocks_of(self.text, self.ranges)
+
+    def outside(self) -> str:
+        """What stands outside of them."""
+        ends, starts = (
+            [0, *(end for _, end, _ in self.ranges)],
+            [*(start for start, _, _ in self.ranges), len(self.text)],
+        )
+        return "\n".join(self.text[end:start] for end, start in zip(ends, starts, strict=True))
 
     def is_python(self, place: int) -> bool:
         """Whether the fence of the block at this place says so."""
@@ -137,13 +159,13 @@ def _with_plain_indents(code: str) -> str:
     return _OTHER_INDENT.sub(lambda blanks: " " * len(blanks[0]), code)
 
 
-def fenced_ranges(text: str) -> list[Range]:
-    """What stands between Markdown fences, as places in the normalised text."""
+def fenced_ranges(text: str, line: re.Pattern[str] = _FENCE_LINE) -> list[Range]:
+    """What stands between Markdown fences, as places in the normalised text. `line`: what a fence's line looks like."""
     ranges = []
     opening: re.Match[str] | None = None
     begins = 0
     """Where the first character inside of the open fence stands that is not white."""
-    for match in _FENCE_LINE.finditer(text):
+    for match in line.finditer(text):
         fence, rest = match[2], match[3]
         if opening is None:
             opens = fence[0] == "~" or "`" not in rest
@@ -175,7 +197,8 @@ def _begin(opening: re.Match[str]) -> int:
 def _closes(line: re.Match[str], opening: re.Match[str]) -> bool:
     fence, rest = line[2], line[3].strip()
     is_as_long = fence[0] == opening[2][0] and len(fence) >= len(opening[2])
-    return is_as_long and not line[1].strip() and (not rest or re.match(_MARK, rest) is not None)
+    is_within = len(line[1]) > len(opening[1]) + 3  # in a docstring
+    return is_as_long and not is_within and not line[1].strip() and (not rest or re.match(_MARK, rest) is not None)
 
 
 def _block(content: str, opening: re.Match[str]) -> str:

@@ -43,6 +43,7 @@ __all__ = [
 
 _ASSERT = re.compile(r"\s*assert\b")
 _ASSERT_LINE = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
+_CLAIMS = re.compile(r"^[ \t]*(?:self\.)?assert", re.MULTILINE)
 _CHANGES = re.compile(r":=|\.[^\W\d]")
 """What an assert changes names by, if it does."""
 _OF_SCRIPTS = frozenset("\u061c\u200c\u200d\u200e\u200f\ufeff")
@@ -90,9 +91,9 @@ def read_program(response: str, entry_point: str, *, fidelity: Fidelity = "stric
 
 
 def _strict_program(response: str, entry_point: str) -> str:
-    answer = answers.TrimmedAnswer.of(response)
-    text = answer.text
     defines = _definition_of(entry_point.partition("()")[0])  # the class, where it is `Solution().f`
+    answer = _answer(response, re.compile(rf"{defines.pattern}|^class[ \t]+Solution\b", re.MULTILINE))
+    text = answer.text
     if answer.ranges:
         return _program_of(answer, defines, entry_point)
     try:
@@ -102,6 +103,20 @@ def _strict_program(response: str, entry_point: str) -> str:
         kept = "".join(_definitions(text)) if len(text) <= parsing.MAX_CHARACTERS and is_defined else ""
         return kept if defines.search(kept) or has_solution_class(kept) else text
     return text
+
+
+def _answer(response: str, wanted: re.Pattern[str]) -> answers.TrimmedAnswer:
+    """The answer, with the blocks of its lists where only among these something parses that is wanted, and nothing that
+    seems to be wanted stands outside of them."""
+
+    def has_it(read: answers.TrimmedAnswer) -> bool:
+        pieces = map(answers.trimmed, read.blocks()) if read.ranges else [read.text]
+        return any(wanted.search(piece) and parsing.parses(piece) for piece in pieces)
+
+    answer, of_lists = answers.TrimmedAnswer.of(response), answers.TrimmedAnswer.of_lists(response)
+    if of_lists is None or wanted.search(of_lists.outside()) or has_it(answer) or not has_it(of_lists):
+        return answer
+    return of_lists
 
 
 def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict") -> Suite:
@@ -116,13 +131,12 @@ def read_suite(response: str, entry_point: str, *, fidelity: Fidelity = "strict"
     require_choice("fidelity", fidelity, ("strict", "wide", "paper"))
     if fidelity == "paper":
         return released_suite(response, entry_point)
-    answer = answers.TrimmedAnswer.of(response)
+    answer = _answer(response, _CLAIMS)
     ranges = answer.suite_ranges()
     code = asserts_of_texts("\n".join(map(answers.trimmed, answer.blocks())) if ranges else answer.text)
     reader = (WideReader if fidelity == "wide" else _SuiteReader)(canonical_name(entry_point))
     reader.read(as_far_as_read(code, reader.unread))
-    inside = sum(len(_ASSERT_LINE.findall(answer.text, start, end)) for start, end, _ in ranges)
-    reader.unread[Ignored.OUTSIDE_FENCES] = len(_ASSERT_LINE.findall(answer.text)) - inside if ranges else 0
+    reader.unread[Ignored.OUTSIDE_FENCES] = len(_ASSERT_LINE.findall(answer.outside())) if ranges else 0
     return suite_of(reader.tests, reader.unread)
 
 

@@ -40,7 +40,16 @@ from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_dr
 from codea1_env.reading.wide.questions import others_in
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, HOMES, IMPORTED, read_condition
-from codea1_env.reading.wide.statements import Statements, as_code, grown_in, is_main, targets_of, unpacked, waiting
+from codea1_env.reading.wide.statements import (
+    LEAVES,
+    Statements,
+    as_code,
+    grown_in,
+    is_main,
+    targets_of,
+    unpacked,
+    waiting,
+)
 from codea1_env.reading.wide.surroundings import Surroundings, where_nothing_is
 from codea1_env.sandbox.inside.scope import SHORT
 
@@ -208,6 +217,10 @@ class WideReader:
                 if hasattr(statement, "body"):  # what follows may run, and is not read for that reason
                     for each in self._statements.asserting_behind(body, place):
                         self._skip(Ignored.BLOCK, each)
+                    self._steps.take(len(body) - place)
+                    for each in body[place + 1 :]:
+                        self._names.forget(each)
+                        left = max(left, self._statements.leaves(each), key=LEAVES.index)
                 break
         self._level -= 1
         return left

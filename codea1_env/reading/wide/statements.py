@@ -17,6 +17,7 @@ LEAVES = ("", "continue", "break", "return")
 _VISIT = 16
 """Steps of a visit beside those of the nodes."""
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SCOPES = (*DEFINITIONS, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
@@ -48,21 +49,23 @@ class Statements:
                 left += ast.iter_child_nodes(node)
 
     def own_names(self, function: ast.FunctionDef) -> frozenset[str]:
-        """The names that are a function's own: parameters, and what it binds itself."""
+        """The names that are a function's own: parameters, and what it binds itself; not what is bound in a function or
+        a comprehension inside, for that is another name there."""
         if function not in self._own:
-            bound, others = set[str](), set[str]()
-            for node in ast.walk(function):
+            bound, others = {each.arg for each in parameters_of(function.args)}, set[str]()
+            left: list[ast.AST] = [*function.body]
+            while left:
                 self.steps.take()
+                node = left.pop()
                 if isinstance(node, ast.Global | ast.Nonlocal):
                     others.update(node.names)
                 elif isinstance(node, ast.alias):
                     bound.add((node.asname or node.name).split(".")[0])
-                elif isinstance(node, ast.arg):
-                    bound.add(node.arg)
                 elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                     bound.add(node.id)
                 elif isinstance(name := getattr(node, "name", None) or getattr(node, "rest", None), str):
                     bound.add(name)
+                left += [] if isinstance(node, _SCOPES) else ast.iter_child_nodes(node)
             self._own[function] = frozenset(bound - others)
         return self._own[function]
 

@@ -6,7 +6,9 @@ import ast
 import functools
 import json
 import math
+import unittest
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -59,6 +61,9 @@ CONDITIONS = [
     "len(f(1)) == 2",
     "sorted(f(1)) == [1, 2]",
     "sorted(f(1), reverse=True) == [2, 1]",
+    "assertCountEqual(f(1), [2, 1])",
+    "assertCountEqual(f(1), [{2}, {1}])",
+    "assertCountEqual(f(1), (1, None))",
     "set(f(1)) == {1, 2}",
     "list(f(1)) == [1, 2]",
     "tuple(f(1)) == (1, 2)",
@@ -138,6 +143,7 @@ VALUES = [
     [1, 1],
     ["a"],
     [[1], [2]],
+    [{1}, {2}],
     [1, "a"],
     [None, 1],
     [1e16, 1.0, -1e16],
@@ -158,8 +164,12 @@ VALUES = [
 
 
 def in_python(source: str, value: object) -> bool:
+    def count_equal(one: Any, other: Any) -> bool:
+        unittest.TestCase().assertCountEqual(one, other)  # noqa: PT009  # which the claim is named after
+        return True
+
     try:
-        return bool(eval(source, {"f": lambda _: value, "math": math}))
+        return bool(eval(source, {"f": lambda _: value, "math": math, "assertCountEqual": count_equal}))
     except Exception:
         return False
 

@@ -7,6 +7,7 @@ of members alone are, as in `equality.py`, by this process's own secret seed. Do
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -309,6 +310,15 @@ def _is(_: Tolerances, left: Any, right: Any) -> bool:
     return kind_of(left) == "builtin" and same_tree(left, right, EXACT)
 
 
+def _same_items(tolerance: Tolerances, left: Any, right: Any) -> bool:
+    """In any order; of floats that differ within the tolerance, in the order of all."""
+    ones, others = items_of(left), items_of(right)
+    if sorted(map(member_text, ones)) == sorted(map(member_text, others)):
+        return True
+    by_order = functools.cmp_to_key(order_of)
+    return same_tree(sorted(others, key=by_order), sorted(ones, key=by_order), tolerance)
+
+
 COMPARED: Mapping[str, Callable[..., bool]] = {
     "eq": lambda tolerance, left, right: same_tree(right, left, tolerance),
     "ne": lambda tolerance, left, right: not same_tree(right, left, tolerance),
@@ -317,5 +327,6 @@ COMPARED: Mapping[str, Callable[..., bool]] = {
     "notin": lambda tolerance, item, container: not _member(tolerance, item, container),
     "is": _is,
     "isnot": lambda tolerance, left, right: not _is(tolerance, left, right),
+    "same_items": _same_items,
 }
-"""By the names of `relation.COMPARISONS`, of a tolerance for floats and two values."""
+"""By the names of operators that compare, of a tolerance for floats and two values."""

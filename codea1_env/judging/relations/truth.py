@@ -49,7 +49,7 @@ def _work(relation: Relation, constants: bytes, returned: bytes) -> int:
     # With more brackets than those of one list or tuple, what is sorted may be no plain items (`tree_functions.py`).
     is_nested = returned.count(b"[") + returned.count(b"{") > 1 + returned.startswith(b"{")
     rounds = len(returned).bit_length() if is_nested else 1
-    terms = sum(rounds if term.operator == "sorted" else 1 for term in relation.walk())
+    terms = sum(rounds if term.operator in ("sorted", "same_items") else 1 for term in relation.walk())
     of_items = [part for term in relation.walk() if term.operator == "each" for part in term.parts[1:]]
     rounds = returned.count(b",") + 1 if of_items else 1
     again = len(returned) if any(RETURNED_VALUE in part.walk() for part in of_items) else 0

@@ -56,7 +56,9 @@ _OF_MATCH = frozenset("end group groupdict groups span start".split())
 """What a look asks of matches of its own, and a question of one that came back, for that is no data."""
 _CHANGING = frozenset(("__setattr__", "__setitem__", "__delitem__"))
 """What a statement asks of an object, among its calls."""
-_OF_READING = frozenset((IT, PRINTED, WRITTEN, FILE, ROWS, grammar.RAISED, "approx", "isclose", "islice"))
+_OF_READING = frozenset(
+    (IT, PRINTED, WRITTEN, FILE, ROWS, grammar.RAISED, "approx", "isclose", "islice", "assertCountEqual")
+)
 """Functions that questions and claims have of their own."""
 _NEAR = 0.05
 """Numbers that are nearer to each other, relative to their size, may be equal within a problem's tolerance."""

@@ -38,8 +38,8 @@ TYPES = frozenset(
 )
 """What `isinstance(f(x), T)` and `type(f(x)) is T` may name."""
 _TRUTHS = COMPARISONS | frozenset(
-    """not bool isinstance hastype isclose any all looked isnan isinf isfinite array_equal equal_everywhere equal_arrays
-    allclose same_table""".split()
+    """not bool isinstance hastype isclose same_items any all looked isnan isinf isfinite array_equal equal_everywhere
+    equal_arrays allclose same_table""".split()
 )
 
 

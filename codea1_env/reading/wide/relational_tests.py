@@ -24,6 +24,7 @@ from codea1_env.reading.parsing import names_in
 from codea1_env.reading.pure_expressions import NAMED, STATED_NAMES, Reason, Rejected, known_name, pure_source
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide import questions
+from codea1_env.reading.wide.claims import COUNT_EQUAL
 from codea1_env.reading.wide.looking import read_look
 from codea1_env.reading.wide.relation import ELEMENT, FUNCTIONS, MAX_TERMS, METHODS, RETURNED_VALUE, TYPES, Relation
 from codea1_env.reading.wide.statements import unpacking
@@ -42,7 +43,9 @@ _BINARY: Mapping[type[ast.operator], str] = {
 APPROX = {"rel": "1e-06", "abs": "1e-12"}
 """pytest's defaults, and math's."""
 ISCLOSE = {"rel_tol": "1e-09", "abs_tol": "0.0"}
-_ITERATING = frozenset("sorted list tuple set frozenset sum min max any all dict iter Counter islice".split())
+_ITERATING = frozenset(
+    "same_items sorted list tuple set frozenset sum min max any all dict iter Counter islice".split()
+)
 """Functions that go through whatever they are given."""
 _CLOSE_ARRAYS = ("actual", "desired", "rtol", "atol", "equal_nan")
 _OF_TABLES = {"check_dtype": "True", "check_names": "True", "rtol": "1e-05", "atol": "1e-08"}
@@ -327,6 +330,8 @@ class _Terms:
         name = called_name(function)
         if name == "isclose" and len(node.args) == 2:
             return self._made("isclose", room, *node.args, *tolerances(node.keywords, [], ISCLOSE))
+        if name == COUNT_EQUAL and len(node.args) == 2 and not node.keywords:
+            return self._made("same_items", room, *node.args)
         called = known_name(function)
         if called in _CLAIMS:
             return self._of_arrays(called, node, room)
@@ -523,6 +528,9 @@ def _arrays(called: str, node: ast.Call) -> tuple[str, list[ast.expr]]:
 def _as_looked(claim: ast.expr) -> ast.expr:
     """A claim that a look can evaluate: `np.testing.assert_allclose(f(x).sum(axis=0), [1, 2])` returns no truth."""
     called = known_name(claim.func) if isinstance(claim, ast.Call) else ""
+    if called == COUNT_EQUAL:
+        sides: list[ast.expr] = [ast.Call(ast.Name("sorted", ast.Load()), [side], []) for side in claim.args]  # type: ignore[attr-defined]
+        return ast.Compare(sides[0], [ast.Eq()], sides[1:]) if len(sides) == 2 else claim
     if called not in ASSERTING or not called.startswith("numpy."):
         return claim
     operator, given = _arrays(called, claim)  # type: ignore[arg-type]  # a Call

@@ -264,6 +264,11 @@ def test_one_call_of_a_method_is_one_call_however_its_arguments_are_given(sandbo
 
 SUM = "async def f(a, b):\n    return a + b\n"
 IN_OTHER_WORDS = [
+    (
+        problem("function", "f", "def f(c):\n    return [len(each) for each in c]\n"),
+        "[2, 2]",
+        ("f([Counter('ab'), {1: 2, 3: 4}])", "f([Counter('ba'), {3: 4, 1: 2}])", "f(c=[Counter('ba'), {1: 2, 3: 4}])"),
+    ),
     (problem("coroutine", "f", SUM), "3", ("f(1, 2)", "f(1, b=2)", "f(b=2, a=1)")),
     (problem("program", "run", "print(input())\n"), "'7'", ("run('7')", "run(text='7')")),
     (

@@ -150,12 +150,14 @@ dumps = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
 def in_order(node: Any, tags: Collection[str]) -> Any:
-    """A tree with the members or items of what has one of these tags in a fixed order."""
+    """A tree with the members or items of what has one of these tags, or is of a kind among them, in a fixed order."""
     if isinstance(node, list):
         return [in_order(item, tags) for item in node]
     if isinstance(node, dict):
         ((tag, body),) = node.items()
         body = in_order(body, tags)
+        if tag == "k" and body[0] in tags:
+            return {tag: [body[0], sorted(body[1], key=dumps)]}
         return {tag: sorted(body, key=dumps) if tag in tags else body}
     return node
 

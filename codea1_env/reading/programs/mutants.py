@@ -12,8 +12,8 @@
     twin-function        min to max, any to all, sorted to list, and back
 
 Works on the syntax tree and runs nothing. Left alone is what would mostly do no harm (annotations, docstrings, what
-only the main script runs) and, unless `endless` is asked for, what would mostly make a `while` loop run for ever: its
-step is only changed by a constant, its condition only by a bound. Comments are lost.
+only the main script runs) and what would mostly make a `while` loop run for ever: its step is only changed by a
+constant, its condition only by a bound. Comments are lost.
 
 Does not promise that a mutant behaves otherwise: some changes make no difference, and only running tells
 (`evaluation/kill_matrix.py`).
@@ -94,17 +94,14 @@ class _Replacement:
     """Line from 1, column in bytes."""
 
 
-def mutants(source: str, *, endless: bool = False) -> list[Mutant]:
-    """Every mutant of a program, in the order of its source, no program twice; [] where it cannot be read.
-
-    `endless`: also what mostly makes a `while` loop run for ever.
-    """
+def mutants(source: str) -> list[Mutant]:
+    """Every mutant of a program, in the order of its source, no program twice; [] where it cannot be read."""
     try:
         body = parse(source).body
         written = [ast.unparse(statement) for statement in body]
         by_source: dict[str, Mutant] = {}
         for place, statement in enumerate(body):
-            for change in sorted(_changes(statement, endless), key=lambda change: change.at):
+            for change in sorted(_changes(statement), key=lambda change: change.at):
                 changed = _applied(change, statement)
                 if changed != written[place] and parses(changed):
                     whole = "\n".join([*written[:place], changed, *written[place + 1 :]])
@@ -130,18 +127,18 @@ def _applied(change: _Replacement, statement: ast.stmt) -> str:
         setattr(change.node, change.field, before)
 
 
-def _changes(node: ast.AST, endless: bool, in_while: bool = False) -> Iterator[_Replacement]:
+def _changes(node: ast.AST, in_while: bool = False) -> Iterator[_Replacement]:
     """Every change of the node and of what is below it, in the order of the source."""
     if _is_idle(node):
         return
-    yield from _own_changes(node, in_while and not endless, endless)
+    yield from _own_changes(node, in_while)
     is_loop = isinstance(node, ast.While)
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "format_spec", "type_params", "names"):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield from _changes(child, endless, in_while or is_loop)
+                yield from _changes(child, in_while or is_loop)
 
 
 def _is_idle(node: ast.AST) -> bool:
@@ -151,8 +148,8 @@ def _is_idle(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "__name__" in names_in(node.test)
 
 
-def _own_changes(node: ast.AST, guarded: bool, endless: bool) -> Iterator[_Replacement]:
-    """`guarded`: inside a `while` loop that is to end."""
+def _own_changes(node: ast.AST, guarded: bool) -> Iterator[_Replacement]:
+    """`guarded`: inside a `while` loop, which is to end."""
     match node:
         case ast.Compare():
             yield from _relational(node, guarded)
@@ -174,8 +171,6 @@ def _own_changes(node: ast.AST, guarded: bool, endless: bool) -> Iterator[_Repla
             yield _Replacement(
                 node, "test", ast.Constant(False), "zero-iterations", "while to while False", _start(test)
             )
-            if endless:
-                yield _negated(node, "test", test)
         case ast.For(iter=iterated):
             yield _Replacement(node, "iter", ast.Tuple([]), "zero-iterations", "for to for in ()", _start(iterated))
         case ast.comprehension(ifs=filters):
@@ -191,7 +186,7 @@ def _own_changes(node: ast.AST, guarded: bool, endless: bool) -> Iterator[_Repla
                 if not (guarded and other_value == 0):
                     text = f"{_shown(value)} to {_shown(other_value)}"
                     yield _Replacement(node, "value", other_value, "constant", text, _start(node))
-    yield from _jumps(node, guarded or (isinstance(node, ast.While) and not endless))
+    yield from _jumps(node, guarded or isinstance(node, ast.While))
 
 
 def _relational(node: ast.Compare, guarded: bool) -> Iterator[_Replacement]:

@@ -456,6 +456,10 @@ def test_a_function_of_the_suites_own_hides_pythons(fidelity: Fidelity) -> None:
             ["f(2, 10) == 1"],
         ),
         ("def check(a, b, /):\n    assert f(a) == b\na = 1\ncheck(2, 3)\n", ["f(2) == 3"]),
+        # What a function is given it may change, unless it gives that name to something else.
+        ("def fill(q):\n    q.append(2)\nx = [1]\nfill(x)\nassert f(x) == 3\n", ["f([1, 2]) == 3"]),
+        ("def fill(q):\n    q.sort()\nx = [2, 1]\nfill(q=x)\nassert f(x) == 3\n", ["<forbidden_name>"]),
+        ("def fill(q):\n    q = [5]\n    q.append(2)\nx = [1]\nfill(x)\nassert f(x) == 3\n", ["f([1]) == 3"]),
         # Displays, tables and blocks mean what Python means by them.
         ("x = [*[10, 20], 5]\nassert f(x[1]) == 21\n", ["<starred>"]),
         ("given = {'a': 1}\nassert f(**given) == 2\n", ["f(a=1) == 2"]),
@@ -535,6 +539,13 @@ def test_what_a_name_stands_for_ends_no_reading(value: str, statement: str) -> N
 )
 def test_odd_arguments_end_no_reading(code: str) -> None:
     assert said(f"{code}\nassert f(3) == 4\n")[-1] == "f(3) == 4"
+
+
+def test_an_object_is_what_a_function_of_the_suite_has_made_of_it() -> None:
+    suite = "def ask(c, n):\n    c.up(n)\n    assert c.size() == n\nc = C()\nask(c, 2)\nassert c.size() == 2\n"
+    after = "(lambda it: [it.up(2), it][-1])(C())", "(lambda it: [it.up(2), it.size(), it][-1])(C())"
+    tests = read_suite(suite, "C", fidelity="wide").tests
+    assert [test.call for test in tests] == [f"({each}.size() == 2)" for each in after]
 
 
 def test_colliding_keys_of_a_table_are_told_apart_without_a_hash_table() -> None:

@@ -20,7 +20,7 @@ import ast
 import contextlib
 import re
 from collections import ChainMap, Counter
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -62,6 +62,8 @@ _IS_CHECK = re.compile(rf"def\s+\w+\s*\(\s*{CANDIDATE}\s*\)")
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
 _SKIPPING = frozenset(("pytest.skip", "self.skipTest", "sys.exit", "os._exit", "exit", "quit"))
 """Calls behind which nothing runs."""
+_UNKNOWN = ast.Name("__unknown__", ast.Load())
+_NOTHING: Mapping[str, str] = {}
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
 
 
@@ -560,8 +562,15 @@ class WideReader:
         if node.name in _KNOWN:
             self._names.shadow(node.name)
 
-    def _function(self, known: _Function, parameters: Sequence[str], given: dict[str, ast.expr]) -> None:
-        """Read a function's body with its parameters bound; not where it needs others, or is being read."""
+    def _function(
+        self,
+        known: _Function,
+        parameters: Sequence[str],
+        given: dict[str, ast.expr],
+        called: Mapping[str, str] = _NOTHING,
+    ) -> None:
+        """Read a function's body with its parameters bound; not where it needs others, or is being read. `called`: what
+        the arguments are called around it, of which it may change the objects."""
         self._steps.take(len(parameters))
         defaults = known.defaults
         if known.is_open or not set(parameters) <= {*given, *defaults} or self.entry_point in given:
@@ -572,7 +581,14 @@ class WideReader:
         with self._names.function(self._statements.own_names(known.node), is_nested=known.is_nested):
             self._names.bind((name, value) for name, value in defaults.items() if name not in given)
             self._names.bind(given.items(), is_inlined=True)
+            objects = [name for name in called if name not in self._statements.bound_in(known.node)]
+            before = [self._names.known(ast.Name(name, ast.Load())) for name in objects]
             self._body(known.node.body, known.source)
+            after = [self._names.known(ast.Name(name, ast.Load())) for name in objects]
+        became = zip(objects, before, after, strict=True)
+        self._names.bind(
+            [(called[name], new or _UNKNOWN) for name, old, new in became if new is not old], is_inlined=True
+        )
         known.is_open = False
 
     def _value_of(self, body: Sequence[ast.stmt], source: SourceText) -> ast.expr:
@@ -634,11 +650,13 @@ class WideReader:
         if known.is_read and is_same and _asserts(known.node):
             return
         try:
-            given = {name: self._inlined(argument) for name, argument in known.given_by(call).items()}
+            arguments = known.given_by(call)
+            given = {name: self._inlined(argument) for name, argument in arguments.items()}
         except Rejected:
             self._skip(Ignored.STATEMENT, call)
         else:
-            self._function(known, known.parameters, given)
+            called = {name: each.id for name, each in arguments.items() if isinstance(each, ast.Name)}
+            self._function(known, known.parameters, given, called)
 
     def _class(self, node: ast.ClassDef, source: SourceText) -> None:
         """The test methods of a class, each behind what the class and its `setUp` keep."""

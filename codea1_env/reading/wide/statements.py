@@ -49,10 +49,14 @@ class Statements:
                 left += ast.iter_child_nodes(node)
 
     def own_names(self, function: ast.FunctionDef) -> frozenset[str]:
-        """The names that are a function's own: parameters, and what it binds itself; not what is bound in a function or
-        a comprehension inside, for that is another name there."""
+        """The names that are a function's own: parameters, and what it binds itself."""
+        return self.bound_in(function) | {each.arg for each in parameters_of(function.args)}
+
+    def bound_in(self, function: ast.FunctionDef) -> frozenset[str]:
+        """The names that a function binds itself; not what is bound in a function or a comprehension inside, for that
+        is another name there."""
         if function not in self._own:
-            bound, others = {each.arg for each in parameters_of(function.args)}, set[str]()
+            bound, others = set[str](), set[str]()
             left: list[ast.AST] = [*function.body]
             while left:
                 self.steps.take()

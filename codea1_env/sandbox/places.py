@@ -161,11 +161,13 @@ def serve(descriptor: int, parent: int) -> None:
 def _end_with(parent: int) -> None:
     """The parent's death is this process's, busy or not; that of the thread that started it, as the kernel would have
     it (PR_SET_PDEATHSIG), is not."""
-    with suppress(ProcessLookupError):
+    with suppress(OSError):  # a kernel without such descriptors
         poll = select.poll()
         poll.register(os.pidfd_open(parent), select.POLLIN)
         while os.getppid() == parent:
             poll.poll()
+    while os.getppid() == parent:
+        time.sleep(1)
     os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from codea1_env.reading.parsing import copied
+from codea1_env.reading.parsing import copied, dump_of
 from codea1_env.reading.pure_expressions import known_name
 from codea1_env.reading.wide import questions
 from codea1_env.sandbox.inside.scope import WRITTEN
@@ -44,8 +44,8 @@ def question(asked: str, calls: Sequence[ast.expr], path: ast.expr) -> ast.expr 
     """What is at a path after these calls. A path that has a call in it comes of the last one; else None."""
     before = calls
     if any(isinstance(each, ast.Call) for each in ast.walk(path)):
-        inside = {ast.dump(each) for each in ast.walk(path) if isinstance(each, ast.Call)}
-        if not calls or ast.dump(calls[-1]) not in inside:
+        inside = {dump_of(each) for each in ast.walk(path) if isinstance(each, ast.Call)}
+        if not calls or dump_of(calls[-1]) not in inside:
             return None
         before = calls[:-1]
     nothing = ast.arguments([], [], None, [], [], None, [])

@@ -24,7 +24,7 @@ from contextlib import contextmanager
 from typing import NamedTuple, cast
 
 from codea1_env.reading import grammar
-from codea1_env.reading.parsing import copied, names_in
+from codea1_env.reading.parsing import copied, dump_of, names_in
 from codea1_env.reading.pure_expressions import given_in, known_name
 from codea1_env.reading.wide import files_left, questions
 from codea1_env.sandbox.inside.scope import FILE, PACKAGES, PRINTED, PURE, ROWS, WRITTEN
@@ -539,7 +539,7 @@ class _MadeOnce(ast.NodeTransformer):
             return self.generic_visit(node)
         files = cast(ast.Dict, node.args[0])
         told = {
-            ast.dump(ast.Tuple([key, value])): (key, value)
+            dump_of(ast.Tuple([key, value])): (key, value)
             for key, value in zip(files.keys, files.values, strict=True)
             if key
         }

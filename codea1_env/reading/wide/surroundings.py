@@ -54,7 +54,7 @@ _Known = Callable[[ast.expr], ast.expr | None]
 _UNNAMED = "__unnamed__"
 """An open file that gets no name: `open("a", "w").close()`."""
 _MOST = 32
-"""Pieces of one file, or files of one test; with more they are unknown."""
+"""Pieces of one file, files of one test, or calls before what is asked of files; with more they are unknown."""
 _MOST_BITS = 64
 """Of a number in a file's name or text."""
 
@@ -290,7 +290,9 @@ class Surroundings:
         """What is at a path now. None for what is no path, and where a call is made for another, or would be twice."""
         place = _place(path)
         calls = [call for call in self._calls if isinstance(call, ast.Call)]
-        if any(grammar.mentions(given, self._entry_point) for call in calls for given in given_in(call)):
+        if len(self._calls) > _MOST or any(
+            grammar.mentions(given, self._entry_point) for call in calls for given in given_in(call)
+        ):
             return None
         if place is not None:
             path = ast.Constant(place.name)

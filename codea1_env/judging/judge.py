@@ -42,6 +42,7 @@ NO_ENTRY_POINT = "NoEntryPoint"
 """What the sandbox calls it where a program loads and does not define a callable entry point."""
 _MAX_ANSWER = 1 << 16
 """Bytes of a value that solutions may agree on: agreement takes comparing each with each."""
+_TRUTHS = (b"true", b"false")
 _FAILURES = {
     OutcomeKind.ERROR: Verdict.ERROR,
     OutcomeKind.MEMORY: Verdict.ERROR,
@@ -167,11 +168,11 @@ class Judge:
         results = self._evaluated([ExpressionsJob((text,), packages=_packages([text])) for text in texts])
         return [result.each(1)[0] for result in results]
 
-    def tried_on(self, look: str, values: Sequence[bytes]) -> list[bool]:
-        """Whether a look is true of each of these values, none of which is a candidate's; false where it raises."""
+    def tried_on(self, look: str, values: Sequence[bytes]) -> list[bool | None]:
+        """Whether a look is true of each of these values, none of which is a candidate's; None where it raises."""
         texts = tuple(_looking(look, value) for value in values)
         (result,) = self._evaluated([ExpressionsJob(texts, packages=_packages(texts))])
-        return [outcome.value == b"true" for outcome in result.each(len(texts))]
+        return [json.loads(one.value) if one.value in _TRUTHS else None for one in result.each(len(texts))]
 
     def accepted(self, checks: Sequence[Check]) -> list[bool]:
         """Whether problems' checkers, which are programs, take values for right, in one sandbox run; remembered."""

@@ -267,10 +267,10 @@ def _related(
         return _without_right(test, stated, reference)
     others, tolerance = mutants.get((id(problem), stated.arguments), ()), judge.tolerances(problem)
     status, reason = related(judge, stated, reference.value, others, tolerance, earlier)
-    if stated.or_look and not stated.look and (status is Status.WRONG_RELATION or reason == Reason.TOO_LARGE):
+    if stated.or_look and not stated.look and status in (Status.WRONG_RELATION, Status.REJECTED):
         as_looked = replace(stated, look=stated.or_look, relation=replace(LOOKED, raising=raising), calls=())
         looked = related(judge, as_looked, reference.value, others, tolerance, earlier)
-        if looked[0] not in (Status.WRONG_RELATION, Status.REJECTED):
+        if looked[0] not in (status, Status.REJECTED):
             (status, reason), stated = looked, as_looked
     if status is not Status.KEPT:
         return _without_value(test, status, reason, stated if status is Status.WRONG_RELATION else None)

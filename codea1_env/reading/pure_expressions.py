@@ -81,7 +81,7 @@ class Reason(StrEnum):
     F_STRING = "f_string"
     OTHER_EXPRESSION = "other_expression"  # `...`, await, yield
 
-    EVALUATION_ERROR = "evaluation_error"  # an argument or the value raises
+    EVALUATION_ERROR = "evaluation_error"  # an argument or the value raises, or the claim of the right value
     EVALUATION_LIMIT = "evaluation_limit"  # an argument or the value takes too much time or memory
     NOT_PLAIN_DATA = "not_plain_data"  # an argument or the value is no plain data, or too large
     WITH_CHECKER = "with_checker"  # a relation, where a checker decides which values are right: it knows no relations

@@ -1,6 +1,7 @@
 """A relational test against the right value: is it kept, wrong, vacuous, or nothing new?
 
-    wrong_relation  not true of the right value; there is no right value to put in its place
+    wrong_relation  false of the right value; there is no right value to put in its place
+    rejected        neither true nor false of it: it raises, or asks what data do not tell
     vacuous         true of it, and it says too little: it refuses too few of the other values
     duplicate       refuses no other value that an earlier test of the suite with the same call does not refuse
     kept            otherwise
@@ -40,7 +41,7 @@ from codea1_env.judging.equality import FAILURES, is_by_identity
 from codea1_env.judging.judge import Expectation, Judge, plain_values
 from codea1_env.judging.oracle import is_data
 from codea1_env.judging.relations.neighbours import all_others, documents, spare_parts
-from codea1_env.judging.relations.truth import fits, holds, holds_of, part_of
+from codea1_env.judging.relations.truth import fits, holds_of, part_of, says
 from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import Tolerances
@@ -104,9 +105,9 @@ def related(
         return Status.REJECTED, Reason.NOT_PLAIN_DATA
     if not (len(right) <= _MOST_BYTES if test.look else fits(test.relation, test.value, right)):
         return Status.REJECTED, Reason.TOO_LARGE
-    is_true = judge.tried_on(test.look, [right])[0] if test.look else holds(test.relation, test.value, right, tolerance)
-    if not is_true:
-        return Status.WRONG_RELATION, ""
+    said = judge.tried_on(test.look, [right])[0] if test.look else says(test.relation, test.value, right, tolerance)
+    if not said:
+        return (Status.REJECTED, Reason.EVALUATION_ERROR) if said is None else (Status.WRONG_RELATION, "")
     asked = test, right, mutants, tolerance
     refused = _refused_by_look(judge, *asked) if test.look else _refused(*asked)
     if refused is None and not test.look:
@@ -206,7 +207,7 @@ def _refused_by_look(
     held = judge.tried_on(test.look, [*map(encode, others)])
     refused = {("", place) for place, one in enumerate(held) if not one}
     ends = [0, *accumulate(map(len, kinds))]
-    shares = [held[start:end].count(False) / (end - start or 1) for start, end in itertools.pairwise(ends)]
+    shares = [sum(not one for one in held[start:end]) / (end - start or 1) for start, end in itertools.pairwise(ends)]
     is_enough = max(shares) >= _REFUSED and not any(held[ends[-1] :])
     if is_enough and calls:
         is_enough = {_changed(tree, others[place]) for _, place in refused} >= {*range(len(calls))}

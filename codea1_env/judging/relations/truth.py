@@ -1,10 +1,11 @@
 """Is a relation true of a returned value? Evaluates `reading/wide/relation.py` on wire trees, on the trusted side.
 
-Total: whatever would raise in Python makes the relation false, as it makes an assert fail. Pure: nothing untrusted is
-built, hashed, evaluated or called. Bounded without a clock: a relation has at most MAX_TERMS terms, no term makes a
-value larger than its parts (`tree_functions.py`), and where terms times bytes exceed MAX_WORK nothing is evaluated
-(`fits`). Equality is the judge's own, with its tolerance for floats, never less than ROUNDING; tolerances that a
-relation states itself come on top. Does not decide whether a relation says anything (`status.py`).
+Total: whatever would raise in Python makes the relation false, as it makes an assert fail; who asks what is said of a
+right value (`says`) is told that it is neither. Pure: nothing untrusted is built, hashed, evaluated or called. Bounded
+without a clock: a relation has at most MAX_TERMS terms, no term makes a value larger than its parts
+(`tree_functions.py`), and where terms times bytes exceed MAX_WORK nothing is evaluated (`fits`). Equality is the
+judge's own, with its tolerance for floats, never less than ROUNDING; tolerances that a relation states itself come on
+top. Does not decide whether a relation says anything (`status.py`).
 """
 
 from __future__ import annotations
@@ -33,16 +34,19 @@ def fits(relation: Relation, constants: bytes, returned: bytes) -> bool:
 
 
 def holds(relation: Relation, constants: bytes, returned: bytes, tolerance: Tolerances | float) -> bool:
-    """Whether the relation is true. `constants`: an encoded tuple, of the test's own; `returned`: untrusted.
+    """Whether the relation is true. `constants`: an encoded tuple, of the test's own; `returned`: untrusted."""
+    return says(relation, constants, returned, tolerance) is True
 
-    False where it is undefined, where the value is not plain data, and where they are far too large (`fits`).
-    """
+
+def says(relation: Relation, constants: bytes, returned: bytes, tolerance: Tolerances | float) -> bool | None:
+    """Likewise; None where it is undefined, as where Python would raise or the data do not tell, where the value is not
+    plain data, and where they are far too large (`fits`)."""
     if is_opaque(returned) or _work(relation, constants, returned) > _SLACK * MAX_WORK:
-        return False
+        return None
     try:
-        return holds_of(relation, json.loads(constants)["t"], json.loads(returned), Tolerances.of(tolerance))
+        return _truth_of(relation, json.loads(constants)["t"], json.loads(returned), Tolerances.of(tolerance))
     except FAILURES:
-        return False
+        return None
 
 
 def _work(relation: Relation, constants: bytes, returned: bytes) -> int:
@@ -57,12 +61,16 @@ def _work(relation: Relation, constants: bytes, returned: bytes) -> int:
 
 
 def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances) -> bool:
-    """Likewise, of trees whose size the caller bounds."""
+    """`holds`, of trees whose size the caller bounds."""
     try:
-        require_sound(returned)
-        return truth(_Evaluation(constants, returned, tolerance).of(relation))
+        return _truth_of(relation, constants, returned, tolerance)
     except FAILURES:
         return False
+
+
+def _truth_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances) -> bool:
+    require_sound(returned)
+    return truth(_Evaluation(constants, returned, tolerance).of(relation))
 
 
 def part_of(term: Relation, constants: Sequence[Tree], right: Tree) -> Tree:

@@ -1,0 +1,51 @@
+"""What suites claim that is true: kept where it says enough, unread where data do not tell, and never called wrong.
+
+Each row is a function, a claim about it that is true in plain Python or false, and the status that it gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from codea1_env.arena.arena import Arena
+from codea1_env.arena.match import Match
+from codea1_env.problems.problem import Problem
+from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.sandbox import open_sandbox
+
+INTEGER = "import numpy as np\ndef f(n):\n    return np.int64(n)\n"
+ROWS = "def f(n):\n    return list(range(n))\n"
+TIME = "import time\ndef f(n):\n    return time.gmtime(n)\n"
+TABLE = """
+import pandas as pd
+def f(n):
+    return pd.DataFrame({"a": list(range(1, n + 1)), "b": [f"x{i}" for i in range(n)]})
+"""
+
+CLAIMS = [
+    # What the data do not tell, and what raises.
+    (INTEGER, "f(2).item() == 2", "rejected"),
+    (INTEGER, "(f(2) + 1).item() == 3", "rejected"),
+    (INTEGER, "f(2).dtype == 'int64'", "rejected"),
+    (ROWS, "f(2)[5] == 5", "rejected"),
+    (ROWS, "f(2)[1] == 5", "wrong_relation"),
+    (TABLE, "f(2).nothing.max() == 2", "rejected"),
+]
+
+
+@pytest.fixture(scope="module")
+def arena() -> Iterator[Arena]:
+    with open_sandbox("local", 1) as sandbox:
+        yield Arena(sandbox, RewardConfig(fidelity="wide", suite_size=32), on_failure="raise")
+
+
+@pytest.mark.parametrize(("program", "claim", "expected"), CLAIMS)
+def test_no_claim_is_wrong_that_is_not_false(arena: Arena, program: str, claim: str, expected: str) -> None:
+    *lines, last = claim.split("\n")
+    suite = "\n".join([*lines, f"assert {last}"])
+    problem = Problem("test/p", "Do `f`.", "f", reference_solution=program)
+    (score,) = arena.play([Match(problem, (program,), ((suite,),))], update_book=False)
+    (test,) = score.suites[0][0].duel.tests
+    assert (test.status, test.verdict) == (expected, "pass" if expected == "kept" else None)

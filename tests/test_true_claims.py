@@ -23,6 +23,12 @@ import pandas as pd
 def f(n):
     return pd.DataFrame({"a": list(range(1, n + 1)), "b": [f"x{i}" for i in range(n)]})
 """
+CATEGORIES = "import pandas as pd\ndef f(text):\n    return pd.Series(list(text), dtype='category')\n"
+FILE = """
+import pandas as pd
+def f(n):
+    return "out.csv", pd.DataFrame({"Country": ["Germany", "Côte d'Ivoire"], "n": [n, 2]})
+"""
 
 CLAIMS = [
     # What the data do not tell, and what raises.
@@ -32,6 +38,16 @@ CLAIMS = [
     (ROWS, "f(2)[5] == 5", "rejected"),
     (ROWS, "f(2)[1] == 5", "wrong_relation"),
     (TABLE, "f(2).nothing.max() == 2", "rejected"),
+    # Columns as attributes, rows that a condition chooses.
+    (TABLE, "f(2).a.max() == 2", "kept"),
+    (TABLE, "f(2).a.max() == 3", "wrong_relation"),
+    (TABLE, "f(2).b.str.upper().tolist() == ['X0', 'X1']", "kept"),
+    (TABLE, "len(f(3)[f(3)['a'] > 1]) == 2", "kept"),
+    (TABLE, "f(3)[(f(3).a > 1) & (f(3).b != 'x1')].b.tolist() == ['x2']", "kept"),
+    (TABLE, "f(3).loc[f(3).a == 2, 'b'].iloc[0] == 'x1'", "vacuous"),
+    (TABLE, "len(f(3)[f(3)['a'] > 1]) == 3", "wrong_relation"),
+    (FILE, 'name, df = f(1)\n"Côte d\'Ivoire" in df.Country.values', "kept"),
+    (CATEGORIES, "f('ba').cat.categories.tolist() == ['a', 'b']", "rejected"),
 ]
 
 

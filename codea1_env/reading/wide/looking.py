@@ -142,8 +142,23 @@ def _of_the_whole(node: ast.AST) -> Iterator[ast.AST]:
     """The node and what stands below it, but for what is said of single items."""
     yield node
     for child in ast.iter_child_nodes(node):
-        if not isinstance(node, _WITHIN) or (isinstance(child, ast.comprehension)):
+        if isinstance(node, ast.Subscript) and child is node.slice:
+            for part in child.elts if isinstance(child, ast.Tuple) else [child]:
+                yield from () if _chooses_rows(part) else _of_the_whole(part)
+        elif not isinstance(node, _WITHIN) or (isinstance(child, ast.comprehension)):
             yield from _of_the_whole(child.iter if isinstance(child, ast.comprehension) else child)
+
+
+def _chooses_rows(node: ast.AST) -> bool:
+    """Whether it says of each row of a table if it is meant: `df[df["a"] > 1]`, `df[(df.a > 1) & (df.b == "x")]`."""
+    match node:
+        case ast.BinOp(op=ast.BitAnd() | ast.BitOr()):
+            return _chooses_rows(node.left) and _chooses_rows(node.right)
+        case ast.UnaryOp(op=ast.Invert()):
+            return _chooses_rows(node.operand)
+        case ast.Compare(left=ast.Subscript(slice=ast.Constant(value=str())) | ast.Attribute() as column, ops=[_]):
+            return grammar.mentions(column, RETURNED) and not grammar.mentions(node.comparators[0], RETURNED)
+    return False
 
 
 def _gone_through(node: ast.AST) -> Iterator[ast.expr]:

@@ -136,6 +136,8 @@ SHORT: Mapping[str, str] = {
 """Names that mean a module's also where nobody imports them."""
 PACKAGES = ("numpy", "pandas")
 """Of the modules: those that the standard library does not have."""
+_NOT_KEPT = frozenset("cat categories codes ordered freq".split())
+"""What data do not keep of tables."""
 _WORDS = re.compile(r"[^\W\d]\w*")
 
 
@@ -168,7 +170,9 @@ def attribute_of(value: Any, name: str) -> Any:
     """An attribute of an object as its data show it, or a column of a table: never a function, and of nothing else."""
     kind = type(value)
     found = getattr(value, name)
-    if name[:1] == "_" or callable(found) or not kind.__module__.startswith(("types", "pandas.")):
+    if name[:1] == "_" or name in _NOT_KEPT or callable(found):
+        raise AttributeError(name)
+    if kind.__module__.partition(".")[0] not in ("types", "pandas"):
         raise AttributeError(name)
     return found
 

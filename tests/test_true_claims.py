@@ -17,6 +17,17 @@ from codea1_env.sandbox import open_sandbox
 
 INTEGER = "import numpy as np\ndef f(n):\n    return np.int64(n)\n"
 ROWS = "def f(n):\n    return list(range(n))\n"
+PATH = "from pathlib import Path\ndef f():\n    return Path('a/b.txt')\n"
+NAMESPACE = "from types import SimpleNamespace\ndef f(n):\n    return SimpleNamespace(a=n, b=2)\n"
+OWN = """
+class Own:
+    def __init__(self, n):
+        self.parts = [n]
+    def __eq__(self, other):
+        return self.parts == other.parts
+def f(n):
+    return Own(n)
+"""
 TIME = "import time\ndef f(n):\n    return time.gmtime(n)\n"
 TABLE = """
 import pandas as pd
@@ -38,6 +49,17 @@ CLAIMS = [
     (ROWS, "f(2)[5] == 5", "rejected"),
     (ROWS, "f(2)[1] == 5", "wrong_relation"),
     (TABLE, "f(2).nothing.max() == 2", "rejected"),
+    # What objects equal, and how they are shown, is for their class to say.
+    (PATH, "from pathlib import Path\nf() == Path('a/b.txt')", "kept"),
+    (PATH, "from pathlib import Path\nf() == Path('a/c.txt')", "wrong_relation"),
+    (PATH, "from pathlib import PurePosixPath\nf() == PurePosixPath('a/b.txt')", "rejected"),
+    (PATH, "sorted([f(), f()]) == []", "rejected"),
+    (NAMESPACE, "from types import SimpleNamespace\nf(1) == SimpleNamespace(a=1, b=2)", "kept"),
+    (NAMESPACE, "from types import SimpleNamespace\nf(1) == SimpleNamespace(a=1)", "wrong_relation"),
+    (NAMESPACE, "import types\nf(1) == types.SimpleNamespace(a=1, b=2)", "kept"),
+    (NAMESPACE, "import types\nf(1) == types.SimpleNamespace(a=1)", "rejected"),
+    (OWN, "f(2) == Own(2)", "rejected"),
+    (OWN, "[f(2)] == sorted([f(2)], key=str)", "rejected"),
     # Columns as attributes, rows that a condition chooses.
     (TABLE, "f(2).a.max() == 2", "kept"),
     (TABLE, "f(2).a.max() == 3", "wrong_relation"),

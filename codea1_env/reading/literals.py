@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from codea1_env.reading.kinds.nodes import plain_form
 from codea1_env.sandbox.inside import values
+from codea1_env.sandbox.inside.scope import SEEN
 
 Tree: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
 """A value on the wire, as JSON data: plain JSON values, and one-key objects for what JSON lacks."""
@@ -314,9 +315,8 @@ def _seen_source(node: list[Any]) -> str:
             return f"iter({tree_source(items)})"
         case ["iterator", _, items, _]:
             return f"itertools.chain({tree_source(items)}, map(int, ['']))"
-        case ["object", _, attributes, *_]:
-            named = {"d": [[name, value] for name, value in attributes if name.isidentifier()]}
-            return f"types.SimpleNamespace(**{tree_source(named)})"
+        case ["object", name, attributes, *_]:
+            return f"{SEEN}({name!r}, {tree_source({'d': attributes})})"
     raise ValueError("no kind that is known")
 
 

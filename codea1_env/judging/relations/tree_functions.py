@@ -308,10 +308,12 @@ def _made_from(tree: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]] | 
     """What an object of the class is made from, or a namedtuple, and what of it the class gives by itself."""
     if kind_of(tree) == "namedtuple" and parts_of(tree)[0] == name:
         return _fields(tree), {}
-    if type(tree) is not dict or tree.get("v", [])[:2] != ["object", name]:
+    if type(tree) is not dict or tree.get("v", [])[:1] != ["object"]:
         return None
     attributes = dict(attributes_of(tree))
     if "__match_args__" not in attributes:
+        raise ValueError("made otherwise, of what is not told")
+    if tree["v"][1] != name:
         return None
     made_from: list[tuple[str, Any]] = []
     for field in attributes["__match_args__"]["t"]:

@@ -338,7 +338,8 @@ def _expressions(job: dict[str, Any], items: Iterator[bytes], results: Results) 
 
 def _evaluated(text: str) -> object:
     """The value of a pure expression. `__code__('...')` stands for an argument that is code."""
-    names = {**PURE_BUILTINS, **CODE_BUILTINS, "__code__": values.Code, scope.ATTRIBUTE: scope.attribute_of}
+    own = {"__code__": values.Code, scope.ATTRIBUTE: scope.attribute_of, scope.SEEN: scope.Seen}
+    names = {**PURE_BUILTINS, **CODE_BUILTINS, **own, scope.FILE: _path}
     return eval(text, scope.namespace(text, names, scope.LOOKED_NAMES))
 
 
@@ -361,6 +362,13 @@ def _csv_rows(rows: "list[Any]", fields: "list[str] | None", **options: Any) -> 
     out = io.StringIO()
     (csv.writer(out, **options) if fields is None else csv.DictWriter(out, fields, **options)).writerows(rows)
     return out.getvalue()
+
+
+def _path(contents: object, name: str) -> object:
+    """Likewise, of what is stated: nothing is written for it."""
+    import pathlib
+
+    return pathlib.PurePosixPath(name)
 
 
 def _printed(*calls: Callable[[], object]) -> str:

@@ -83,8 +83,8 @@ CODE_NAMES = VALUE_NAMES | _named(
     set="add difference discard intersection issubset issuperset symmetric_difference union",
 )
 """Likewise, of an argument that is code."""
-ATTRIBUTE = "__attribute__"
-"""What a look calls `attribute_of`."""
+ATTRIBUTE, SEEN = "__attribute__", "__seen__"
+"""What a look calls `attribute_of` and `Seen`."""
 LOOKED_NAMES = {
     **{name: names for name, names in CODE_NAMES.items() if name != "asyncio"},
     **{name: CODE_NAMES.get(name, frozenset()) | names for name, names in _named(
@@ -172,9 +172,43 @@ def attribute_of(value: Any, name: str) -> Any:
     found = getattr(value, name)
     if name[:1] == "_" or name in _NOT_KEPT or callable(found):
         raise AttributeError(name)
-    if kind.__module__.partition(".")[0] not in ("types", "pandas"):
+    if kind is not Seen and kind.__module__.partition(".")[0] not in ("types", "pandas"):
         raise AttributeError(name)
     return found
+
+
+class Seen:
+    """In a look, an object as its data show it. Whatever they do not tell raises."""
+
+    def __init__(self, kind: str, attributes: dict[str, Any]) -> None:
+        self.__dict__.update(attributes)
+        self.__dict__["__kind__"] = kind
+
+    def __eq__(self, other: object) -> bool:
+        import pathlib
+        import types
+
+        told, kind = vars(self), self.__dict__["__kind__"]
+        if isinstance(other, pathlib.PurePath) and kind in ("PosixPath", "PurePosixPath"):
+            return bool(told["__str__"] == str(other))
+        names = {name for name in told if name[:1] != "_"}
+        if isinstance(other, types.SimpleNamespace) and kind == "SimpleNamespace" and names == {*vars(other)}:
+            return all(told[name] == value for name, value in vars(other).items())
+        raise TypeError("what an object equals is for its class to say")
+
+    __hash__ = None  # type: ignore[assignment]  # likewise
+
+    def __bool__(self) -> bool:
+        if {"__len__", "__bool__"} & vars(self).keys():
+            raise TypeError("likewise")
+        return True
+
+    def __str__(self) -> str:
+        told = vars(self)
+        return str(told["__str__" if "__str__" in told else "__repr__"])
+
+    def __repr__(self) -> str:
+        return str(vars(self)["__repr__"])
 
 
 def _imported(name: str, *given: Any) -> Any:

@@ -171,6 +171,8 @@ def _made_from(value: Any, bases: tuple[type, ...]) -> tuple[str, ...]:
     what `*xs` is given. Raises where it has others, is made otherwise, or equals nothing but itself."""
     if _is_member(bases):
         return ("name",)
+    if (bases[0].__module__, bases[0].__name__) == ("types", "SimpleNamespace"):
+        return tuple(vars(value))
     owner = next(base for base in bases[:-1] if "__eq__" in vars(base))
     if "__dataclass_fields__" in vars(owner):
         return tuple(field.name for field in sys.modules["dataclasses"].fields(owner) if field.compare)

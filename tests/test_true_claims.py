@@ -28,6 +28,14 @@ class Own:
 def f(n):
     return Own(n)
 """
+COUNTS = """
+from collections import defaultdict
+def f(text):
+    found = defaultdict(int)
+    for letter in text:
+        found[letter] += 1
+    return found
+"""
 TIME = "import time\ndef f(n):\n    return time.gmtime(n)\n"
 TABLE = """
 import pandas as pd
@@ -49,6 +57,18 @@ CLAIMS = [
     (ROWS, "f(2)[5] == 5", "rejected"),
     (ROWS, "f(2)[1] == 5", "wrong_relation"),
     (TABLE, "f(2).nothing.max() == 2", "rejected"),
+    # Numbers of numpy's types come back as Python's, and objects of classes that derive from Python's as theirs.
+    (INTEGER, "isinstance(f(2), np.integer)", "rejected"),
+    (INTEGER, "isinstance(f(2), np.floating)", "wrong_relation"),
+    (INTEGER, "isinstance(f(2), (int, np.integer))", "vacuous"),
+    (INTEGER, "isinstance(f(2), int) is False", "rejected"),
+    (INTEGER, "not isinstance(f(2), (int, float))", "rejected"),
+    (INTEGER, "isinstance(f(2), str)", "wrong_relation"),
+    (INTEGER, "repr(f(2)) == 'np.int64(2)'", "rejected"),
+    (ROWS, "isinstance(f(2), np.ndarray)", "wrong_relation"),
+    (ROWS, "isinstance(f(2), str) or isinstance(f(2), dict)", "wrong_relation"),
+    (COUNTS, "isinstance(f('aa'), defaultdict)", "rejected"),
+    (COUNTS, "isinstance(f('aa'), dict)", "vacuous"),
     # What objects equal, and how they are shown, is for their class to say.
     (PATH, "from pathlib import Path\nf() == Path('a/b.txt')", "kept"),
     (PATH, "from pathlib import Path\nf() == Path('a/c.txt')", "wrong_relation"),

@@ -244,6 +244,10 @@ def _validated(
     return ValidatedTest(judged, right if counts else None, stated)
 
 
+_LOOKED_AT = (Reason.TOO_LARGE, Reason.EVALUATION_ERROR)
+"""Why a relation is rejected that a look may decide."""
+
+
 def _related(
     judge: Judge,
     problem: Problem,
@@ -267,7 +271,7 @@ def _related(
         return _without_right(test, stated, reference)
     others, tolerance = mutants.get((id(problem), stated.arguments), ()), judge.tolerances(problem)
     status, reason = related(judge, stated, reference.value, others, tolerance, earlier)
-    if stated.or_look and not stated.look and status in (Status.WRONG_RELATION, Status.REJECTED):
+    if stated.or_look and not stated.look and (status is Status.WRONG_RELATION or reason in _LOOKED_AT):
         as_looked = replace(stated, look=stated.or_look, relation=replace(LOOKED, raising=raising), calls=())
         looked = related(judge, as_looked, reference.value, others, tolerance, earlier)
         if looked[0] not in (status, Status.REJECTED):

@@ -106,8 +106,11 @@ def related(
     if not (len(right) <= _MOST_BYTES if test.look else fits(test.relation, test.value, right)):
         return Status.REJECTED, Reason.TOO_LARGE
     said = judge.tried_on(test.look, [right])[0] if test.look else says(test.relation, test.value, right, tolerance)
+    if said is None:
+        return Status.REJECTED, Reason.EVALUATION_ERROR
     if not said:
-        return (Status.REJECTED, Reason.EVALUATION_ERROR) if said is None else (Status.WRONG_RELATION, "")
+        is_told = not _is_true_of_numpys(judge, test, right, tolerance)
+        return (Status.WRONG_RELATION, "") if is_told else (Status.REJECTED, Reason.NOT_PLAIN_DATA)
     asked = test, right, mutants, tolerance
     refused = _refused_by_look(judge, *asked) if test.look else _refused(*asked)
     if refused is None and not test.look:
@@ -118,6 +121,33 @@ def related(
         return Status.DUPLICATE, ""
     earlier |= refused
     return Status.KEPT, ""
+
+
+def _is_true_of_numpys(judge: Judge, test: Expectation, right: bytes, tolerance: Tolerances) -> bool:
+    """Whether it is true if numbers are of numpy's own types, which come back as Python's: data do not tell them."""
+    assert test.relation is not None
+    if not test.look:
+        return says(test.relation, test.value, right, tolerance, of_numpys=True) is True
+    tree = json.loads(right)
+    numpys = _of_numpys(tree)
+    return numpys != tree and judge.tried_on(test.look, [encode(numpys)])[0] is True
+
+
+_OF_NUMPY = {bool: "np.bool_", int: "np.int64", float: "np.float64"}
+
+
+def _of_numpys(tree: Any) -> Any:
+    """With code for numbers that stand alone, in lists, in tuples or as values of dicts."""
+    if type(tree) in _OF_NUMPY:
+        return {"e": f"{_OF_NUMPY[type(tree)]}({tree!r})"}
+    if type(tree) is list:
+        return [*map(_of_numpys, tree)]
+    match tree:
+        case {"t": list() as items}:
+            return {"t": [*map(_of_numpys, items)]}
+        case {"d": list() as pairs}:
+            return {"d": [[key, _of_numpys(value)] for key, value in pairs]}
+    return tree
 
 
 def _refused(test: Expectation, right: bytes, mutants: Sequence[bytes], tolerance: Tolerances) -> set[Place] | None:

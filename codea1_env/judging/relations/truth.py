@@ -38,13 +38,17 @@ def holds(relation: Relation, constants: bytes, returned: bytes, tolerance: Tole
     return says(relation, constants, returned, tolerance) is True
 
 
-def says(relation: Relation, constants: bytes, returned: bytes, tolerance: Tolerances | float) -> bool | None:
+def says(
+    relation: Relation, constants: bytes, returned: bytes, tolerance: Tolerances | float, *, of_numpys: bool = False
+) -> bool | None:
     """Likewise; None where it is undefined, as where Python would raise or the data do not tell, where the value is not
-    plain data, and where they are far too large (`fits`)."""
+    plain data, and where they are far too large (`fits`). `of_numpys`: if numbers are of numpy's own types, which come
+    back as Python's."""
     if is_opaque(returned) or _work(relation, constants, returned) > _SLACK * MAX_WORK:
         return None
     try:
-        return _truth_of(relation, json.loads(constants)["t"], json.loads(returned), Tolerances.of(tolerance))
+        trees, tree = json.loads(constants)["t"], json.loads(returned)
+        return _truth_of(relation, trees, tree, Tolerances.of(tolerance), of_numpys)
     except FAILURES:
         return None
 
@@ -68,9 +72,11 @@ def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tole
         return False
 
 
-def _truth_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances) -> bool:
+def _truth_of(
+    relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances, of_numpys: bool = False
+) -> bool:
     require_sound(returned)
-    return truth(_Evaluation(constants, returned, tolerance).of(relation))
+    return truth(_Evaluation(constants, returned, tolerance, of_numpys).of(relation))
 
 
 def part_of(term: Relation, constants: Sequence[Tree], right: Tree) -> Tree:
@@ -81,11 +87,14 @@ def part_of(term: Relation, constants: Sequence[Tree], right: Tree) -> Tree:
 class _Evaluation:
     """One relation on one value."""
 
-    def __init__(self, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances) -> None:
+    def __init__(
+        self, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances, of_numpys: bool = False
+    ) -> None:
         self._constants = constants
         self._returned = returned
         self._tolerance = tolerance.or_laxer(ROUNDING)
         self._element: Tree = None
+        self._of_numpys = of_numpys
 
     def of(self, term: Relation) -> Any:
         """The term's value, a tree. Raises one of FAILURES."""
@@ -105,6 +114,8 @@ class _Evaluation:
         if name == "each":
             return list(self._each(*parts))
         values = [self.of(part) for part in parts]
+        if self._of_numpys and name in ("isinstance", "hastype") and type(values[0]) in (bool, int, float):
+            return False
         if name in COMPARED:
             return COMPARED[name](self._tolerance, *values)
         return OPERATORS[name](*values)

@@ -177,6 +177,19 @@ def attribute_of(value: Any, name: str) -> Any:
     return found
 
 
+def is_instance(value: Any, kinds: Any) -> bool:
+    """`isinstance`, of data. Raises where an object of a class that derives from the value's has come back as such."""
+    found, listed, waiting = isinstance(value, kinds), [], [kinds]
+    for each in waiting:
+        waiting += each if isinstance(each, tuple) else getattr(each, "__args__", ())
+        listed += [each] if isinstance(each, type) else []
+    if not found and any(kind is not bool and issubclass(kind, type(value)) for kind in listed):
+        raise TypeError("what derives from a class is data of that class")
+    if type(value) is Seen:
+        raise TypeError("likewise")
+    return found
+
+
 class Seen:
     """In a look, an object as its data show it. Whatever they do not tell raises."""
 

@@ -43,6 +43,18 @@ def f(n):
     return pd.DataFrame({"a": list(range(1, n + 1)), "b": [f"x{i}" for i in range(n)]})
 """
 CATEGORIES = "import pandas as pd\ndef f(text):\n    return pd.Series(list(text), dtype='category')\n"
+GROUPS = """
+import pandas as pd
+def f():
+    table = pd.DataFrame({"g": [1, 1, 2], "h": ["a", "b", "a"], "v": [1, 2, 3]}).groupby(["g", "h"]).sum()
+    table.columns.name, table.attrs = "c", {"by": 2}
+    return table
+"""
+TYPES = """
+import pandas as pd
+def f(n):
+    return pd.DataFrame({"a": [*range(n)], "b": ["x"] * n}).astype({"a": object, "b": "category"})
+"""
 FILE = """
 import pandas as pd
 def f(n):
@@ -89,6 +101,15 @@ CLAIMS = [
     (TABLE, "f(3).loc[f(3).a == 2, 'b'].iloc[0] == 'x1'", "vacuous"),
     (TABLE, "len(f(3)[f(3)['a'] > 1]) == 3", "wrong_relation"),
     (FILE, 'name, df = f(1)\n"Côte d\'Ivoire" in df.Country.values', "kept"),
+    (GROUPS, "f().index.names == ['g', 'h']", "kept"),
+    (GROUPS, "list(f().index.names) == ['g', 'x']", "wrong_relation"),
+    (GROUPS, "f().index.name is None", "vacuous"),
+    (GROUPS, "f().reset_index()['h'].tolist() == ['a', 'b', 'a']", "vacuous"),
+    (GROUPS, "f().columns.name == 'c'", "rejected"),
+    (GROUPS, "f().columns.names == ['c']", "rejected"),
+    (GROUPS, "f().attrs == {'by': 2}", "rejected"),
+    (TYPES, "f(2).dtypes['b'] == 'category'", "vacuous"),
+    (TYPES, "f(2).dtypes.astype(str).tolist() == ['object', 'category']", "vacuous"),
     (CATEGORIES, "f('ba').cat.categories.tolist() == ['a', 'b']", "rejected"),
 ]
 

@@ -254,7 +254,7 @@ def _looking(look: str, value: bytes) -> str:
     """The expression of a look at a value; one that raises, for what has no source."""
     try:
         tree = json.loads(value)
-        source = tree_source(looked_at(tree) if is_by_identity(value) else tree)
+        source = tree_source(looked_at(tree) if is_by_identity(value) or b'["DataFrame"' in value else tree)
     except (ValueError, TypeError, LookupError, RecursionError):
         source = "[][0]"
     return f"(lambda {RETURNED}: {look})({source})"

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from codea1_env.reading.kinds.nodes import plain_form
 from codea1_env.sandbox.inside import values
-from codea1_env.sandbox.inside.scope import SEEN
+from codea1_env.sandbox.inside.scope import DECODED, SEEN
 
 Tree: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
 """A value on the wire, as JSON data: plain JSON values, and one-key objects for what JSON lacks."""
@@ -231,6 +231,10 @@ def looked_at(tree: Tree) -> Tree:
     if type(tree) is not dict:
         return tree
     ((tag, body),) = tree.items()
+    if tag == "k" and type(body) is list and body[:1] == ["DataFrame"]:
+        text = encode(tree)
+        if b'{"v":' not in text and b'{"e":' not in text:  # with the types of its columns, and each of equal names
+            return {"e": f"pd.DataFrame({DECODED}({text.decode()!r}))"}
     parts: Any = looked_at(body) if type(body) is list else body
     return {"e": _seen_source(parts)} if tag == "v" else {tag: parts}
 
@@ -293,6 +297,8 @@ def _kind_source(node: list[Any]) -> str:
             return f"pd.Series({tree_source(items)}, {tree_source(index)}, {tree_source(dtype)}, {tree_source(name)})"
         case "Index":
             dtype, name, items = parts
+            if type(name) is list:
+                return f"pd.MultiIndex.from_tuples({tree_source(items)}, names={tree_source(name)})"
             return f"pd.Index({tree_source(items)}, {tree_source(dtype)}, name={tree_source(name)})"
         case "DataFrame":
             columns, index, values, _ = parts

@@ -42,6 +42,8 @@ def attribute(tree: Any, name: str) -> Any:
         _, fields, items = parts
         return items[fields.index(name)]
     stored, measured = (names.split() for names in _OF_TABLES[kind])
+    if kind == "Index" and type(parts[1]) is list and name in ("name", "names"):
+        return parts[1] if name == "names" else None
     if name in stored:
         return parts[stored.index(name)]
     if name not in measured:

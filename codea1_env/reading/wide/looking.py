@@ -135,7 +135,17 @@ def _check(look: ast.expr, entry_point: str, *, is_one: bool, max_depth: int) ->
     displays = [each for each in _gone_through(claim) if isinstance(each, ast.List | ast.Tuple | ast.Set | ast.Dict)]
     if is_one and any(grammar.mentions(each, RETURNED) for each in displays):
         raise Rejected(Reason.WRAPPED_CALL)  # a comprehension of one item would be an `and` in disguise
+    if any(map(is_name_of_columns, ast.walk(look))):
+        raise Rejected(Reason.ATTRIBUTE)
     check_code(look, entry_point, (frozenset((RETURNED,)),), 2 * max_depth, LOOKED)
+
+
+def is_name_of_columns(node: ast.AST) -> bool:
+    """Whether it asks what the columns of a table are called as a whole, which its data do not keep."""
+    match node:
+        case ast.Attribute(value=ast.Attribute(attr="columns"), attr="name" | "names"):
+            return True
+    return False
 
 
 def _of_the_whole(node: ast.AST) -> Iterator[ast.AST]:

@@ -25,7 +25,7 @@ from codea1_env.reading.pure_expressions import NAMED, STATED_NAMES, Reason, Rej
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide import questions
 from codea1_env.reading.wide.claims import COUNT_EQUAL
-from codea1_env.reading.wide.looking import read_look
+from codea1_env.reading.wide.looking import is_name_of_columns, read_look
 from codea1_env.reading.wide.relation import ELEMENT, FUNCTIONS, MAX_TERMS, METHODS, RETURNED_VALUE, TYPES, Relation
 from codea1_env.reading.wide.statements import unpacking
 from codea1_env.sandbox.inside.scope import SINGLE
@@ -271,6 +271,8 @@ class _Terms:
             return self._subscript(node, room - 1)
         if type(node) is ast.Attribute and questions.is_set(node):
             raise Rejected(Reason.NOT_ENTRY_POINT)
+        if is_name_of_columns(node):
+            raise Rejected(Reason.ATTRIBUTE)
         if questions.is_of_member(node, self._entry_point) or questions.is_attribute(node, self._entry_point):
             return self._question(node)
         if type(node) is ast.Attribute and not node.attr.startswith("_"):

@@ -339,6 +339,7 @@ def _expressions(job: dict[str, Any], items: Iterator[bytes], results: Results) 
 def _evaluated(text: str) -> object:
     """The value of a pure expression. `__code__('...')` stands for an argument that is code."""
     own = {"__code__": values.Code, scope.ATTRIBUTE: scope.attribute_of, scope.SEEN: scope.Seen}
+    own[scope.DECODED] = lambda tree: values.decode(json.loads(tree))
     names = {**PURE_BUILTINS, **CODE_BUILTINS, **own, scope.FILE: _path, "isinstance": scope.is_instance}
     return eval(text, scope.namespace(text, names, scope.LOOKED_NAMES))
 

@@ -83,8 +83,8 @@ CODE_NAMES = VALUE_NAMES | _named(
     set="add difference discard intersection issubset issuperset symmetric_difference union",
 )
 """Likewise, of an argument that is code."""
-ATTRIBUTE, SEEN = "__attribute__", "__seen__"
-"""What a look calls `attribute_of` and `Seen`."""
+ATTRIBUTE, DECODED, SEEN = "__attribute__", "__decoded__", "__seen__"
+"""What a look calls `attribute_of`, the value of a wire tree, and `Seen`."""
 LOOKED_NAMES = {
     **{name: names for name, names in CODE_NAMES.items() if name != "asyncio"},
     **{name: CODE_NAMES.get(name, frozenset()) | names for name, names in _named(
@@ -136,7 +136,7 @@ SHORT: Mapping[str, str] = {
 """Names that mean a module's also where nobody imports them."""
 PACKAGES = ("numpy", "pandas")
 """Of the modules: those that the standard library does not have."""
-_NOT_KEPT = frozenset("cat categories codes ordered freq".split())
+_NOT_KEPT = frozenset("attrs cat categories codes flags freq ordered".split())
 """What data do not keep of tables."""
 _WORDS = re.compile(r"[^\W\d]\w*")
 

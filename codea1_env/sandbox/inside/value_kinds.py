@@ -336,6 +336,12 @@ def _scalar(base: Any, value: Any) -> Any:
     return base.item(value)
 
 
+def _names(index: Any) -> Any:
+    """The name of an index; of one with several levels the list of theirs, where they have any."""
+    names = [*index.names]
+    return names if len(names) > 1 and any(name is not None for name in names) else index.name
+
+
 def _read_frame(base: Any, value: Any, reading: Reading) -> list[Any]:
     columns, index = reading.trees(value.columns.tolist()), reading.tree(value.index)
     parts = [value.iloc[:, place] for place in range(len(columns))]
@@ -396,7 +402,7 @@ _KINDS: tuple[tuple[str, str, Callable[[Any, Any, Reading], list[Any]]], ...] = 
     ("pandas", "Series", lambda base, value, reading: [
         str(value.dtype), reading.tree(value.name), reading.tree(value.index), reading.trees(base.tolist(value))]),
     ("pandas", "Index", lambda base, value, reading: [
-        str(value.dtype), reading.tree(value.name), reading.trees(base.tolist(value))]),
+        str(value.dtype), reading.tree(_names(value)), reading.trees(base.tolist(value))]),
     ("pandas", "DataFrame", _read_frame),
 )  # fmt: skip
 _AS_PLAIN: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
@@ -489,6 +495,8 @@ def _table(kind: str, parts: list[Any], decode: Callable[[Any], Any]) -> Any:
     match kind, parts:
         case "Series", [dtype, name, index, items]:
             return pandas.Series(decode(items), index=decode(index), dtype=dtype, name=decode(name))
+        case "Index", [_, list() as names, items]:
+            return pandas.MultiIndex.from_tuples(decode(items), names=decode(names))
         case "Index", [dtype, name, items]:
             return pandas.Index(decode(items), dtype=dtype, name=decode(name))
         case "DataFrame", [columns, index, values, dtypes]:

@@ -61,6 +61,8 @@ def f(n):
     return "out.csv", pd.DataFrame({"Country": ["Germany", "Côte d'Ivoire"], "n": [n, 2]})
 """
 
+STATED = "pd.DataFrame({'a': [1, 2], 'b': ['x0', 'x1']})"
+
 CLAIMS = [
     # What the data do not tell, and what raises.
     (INTEGER, "f(2).item() == 2", "rejected"),
@@ -69,6 +71,13 @@ CLAIMS = [
     (ROWS, "f(2)[5] == 5", "rejected"),
     (ROWS, "f(2)[1] == 5", "wrong_relation"),
     (TABLE, "f(2).nothing.max() == 2", "rejected"),
+    # What numpy and pandas assert is None where it holds.
+    (TABLE, f"pd.testing.assert_frame_equal(f(2), {STATED}) is None", "kept"),
+    (TABLE, f"not pd.testing.assert_frame_equal(f(2), {STATED})", "kept"),
+    (TABLE, f"pd.testing.assert_frame_equal(f(3), {STATED}) is None", "wrong_relation"),
+    (TABLE, f"pd.testing.assert_frame_equal(f(2), {STATED}) is not None", "rejected"),
+    (TIME, "f(0).tm_year == 1970", "kept"),
+    (TIME, "f(0).tm_year == 1971", "wrong_relation"),
     # Numbers of numpy's types come back as Python's, and objects of classes that derive from Python's as theirs.
     (INTEGER, "isinstance(f(2), np.integer)", "rejected"),
     (INTEGER, "isinstance(f(2), np.floating)", "wrong_relation"),

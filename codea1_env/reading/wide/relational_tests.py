@@ -90,7 +90,7 @@ _OUTSIDE: Mapping[type[ast.AST], Reason] = {
 def read_condition(condition: ast.expr, source: str, entry_point: str) -> WrittenTest:
     """Judge the condition of one assert: an equality by the strict grammar, else a relation. Remembered names are
     inlined, and `entry_point` is a `canonical_name`."""
-    condition = _by_name(condition, entry_point)
+    condition = _by_name(_asserted(condition), entry_point)
     condition = condition if questions.is_of_class(entry_point) else _by_key(condition)
     test = read_assert(condition, source, entry_point)
     if not test.reason:
@@ -148,6 +148,9 @@ def _accepted(condition: ast.expr, source: str, entry_point: str, max_depth: int
 def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
     text = grammar.shallow_source(condition, 2 * max_depth)
+    calls = [node for node in ast.walk(condition) if isinstance(node, ast.Call) and node is not condition]
+    if any(known_name(call.func) in ASSERTING for call in calls):  # it is None, and no truth
+        raise Rejected(Reason.FORBIDDEN_CALL)
     reader = _Terms(condition, entry_point, max_depth)
     relation = reader.truth_of(condition, max_depth)
     if reader.call is None or not all(map(_takes_its_parts, relation.walk())):
@@ -171,6 +174,17 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
         asks=questions.roots(reader.asked, entry_point) if reader.asked is not None else "",
         relation=replace(relation, raising=tuple(reader.raising)),
     )
+
+
+def _asserted(condition: ast.expr) -> ast.expr:
+    """`assert_frame_equal(f(x), v) is None`, which is so wherever it does not raise, as that alone."""
+    match condition:
+        case (
+            ast.Compare(left=ast.Call() as call, ops=[ast.Is() | ast.Eq()], comparators=[ast.Constant(value=None)])
+            | ast.UnaryOp(op=ast.Not(), operand=ast.Call() as call)
+        ) if known_name(call.func) in ASSERTING:
+            return call
+    return condition
 
 
 def _by_name(condition: ast.expr, entry_point: str) -> ast.expr:

@@ -223,6 +223,8 @@ def further(value: Any, kind: type, reading: Reading) -> Any:
         if base in bases:
             return reading.tree(plain(base, value))
     fields = next((vars(base)["_fields"] for base in bases if "_fields" in vars(base)), None)
+    if _class("time", "struct_time") in bases:
+        fields = _class("time", "struct_time").__match_args__
     if tuple in bases and type(fields) is tuple and all(type(field) is str for field in fields):
         return {"k": ["namedtuple", str(kind.__name__)[:64], [*fields], reading.trees(tuple.__iter__(value))]}
     return None

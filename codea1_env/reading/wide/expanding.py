@@ -151,6 +151,14 @@ def parts(condition: ast.expr, entry_point: str) -> Iterator[ast.expr]:
             if pairs is not None:
                 yield from pairs
                 return
+        case ast.Compare(left=left, ops=[_, _, *_] as operators, comparators=more) if all(
+            isinstance(operator, ast.Eq) for operator in operators
+        ):  # `f(1) == f(2) == [9]`
+            asked = {dump_of(side): side for side in (left, *more) if grammar.mentions(side, entry_point)}
+            stated = [side for side in (left, *more) if not grammar.mentions(side, entry_point)]
+            if len(stated) == 1 and len(asked) == len(more):
+                yield from (ast.Compare(side, [ast.Eq()], stated) for side in asked.values())
+                return
     yield condition
 
 

@@ -118,7 +118,8 @@ class _Asking(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)
-        if node.attr in LOOKED_METHODS or known_name(node) in LOOKED or known_name(node.value) in _MODULES:
+        is_known = node.attr in LOOKED_METHODS or known_name(node) in LOOKED or known_name(node.value) in _MODULES
+        if is_known or isinstance(node.value, ast.Constant):  # `"{:.2f}".format(...)`
             return node
         return ast.Call(ast.Name(ATTRIBUTE, ast.Load()), [node.value, ast.Constant(node.attr)], [])
 

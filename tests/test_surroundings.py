@@ -79,7 +79,7 @@ class TestF(unittest.TestCase):
 
 @pytest.mark.parametrize(
     "path",
-    ["'/tmp/a'", "'../a'", "unknown", "'~/a'"],
+    ["'/data/a'", "'../a'", "unknown", "'~/a'"],
 )
 def test_files_elsewhere_are_not_made(path: str) -> None:
     code = f"def test():\n    with open({path}, 'w') as out:\n        out.write('1 2')\n    assert f('a') == 3\n"
@@ -308,6 +308,20 @@ def test_unknown_files_are_unknown_by_their_directory_too() -> None:
 def test_what_is_written_by_a_call_for_another_is_not_asked() -> None:
     for again in ("f(p)", "f(2)"):
         assert read(f"def test():\n    p = f(1)\n    {again}\n    assert os.path.exists(p)\n") == ["attribute"]
+
+
+def test_files_in_tmp_are_below_the_directory_that_the_program_works_in() -> None:
+    code = "def test():\n    open('/tmp/a', 'w').write('1')\n    assert f('/tmp/a') == '/tmp/a.gz'\n"
+    (test,) = read_suite(code, "f", fidelity="wide").tests
+    assert (test.call, test.stated) == ("f(scratch_file({'tmp': None, 'tmp/a': '1'}, '.') and 'tmp/a')", "'tmp/a.gz'")
+    code = (
+        "def test():\n    p = os.path.join(tempfile.gettempdir(), 'a')\n    f(p)\n    assert os.path.exists('/tmp/a')\n"
+    )
+    made = "scratch_file({'tmp': None}, '.') and 'tmp/a'"
+    assert read(code) == [f"bool(written('exists', lambda: f({made}), lambda: 'tmp/a'))"]
+    assert read("def test(capsys):\n    f('/tmp/a')\n    assert capsys.readouterr().out == '/tmp/a'\n") == [
+        "(printed(lambda: f('/tmp/a')) == '/tmp/a')"
+    ]
 
 
 def test_tables_that_are_written_and_files_that_are_removed() -> None:

@@ -31,7 +31,6 @@ from codea1_env.reading.parsing import SourceText, Unparsable, copied, fragments
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, given_in, known_name
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
-from codea1_env.reading.wide import files_left
 from codea1_env.reading.wide.claims import RAISING, Said, TryStatement, condition_of, raising_condition, said_of, tried
 from codea1_env.reading.wide.displays import Simplified, is_copy, is_simpler, table, truth, whole
 from codea1_env.reading.wide.expanding import Expanded, bound_in, is_starred, parts
@@ -143,7 +142,7 @@ class WideReader:
     def read(self, code: str) -> None:
         """Take everything that can be read of the code."""
         code = asserts_of_doctests(unindented(code))
-        self._surroundings.is_asked_for_files = files_left.asks(code)
+        self._surroundings.begin(code)
         try:
             try:
                 module = parse(code)

@@ -10,8 +10,8 @@
 
 `scratch_file` makes the files in the scratch directory of the program's process and gives the path of one; `printed` is
 a question, the text that its calls write to standard output. Directories are those of `tmp_path` and `tempfile`, and
-the one that the program works in. A file whose content is not plain to see is unknown, and so is every path of that
-test, but for relative ones. Nothing is evaluated or written here.
+the one that the program works in, below which those of `/tmp` are. A file whose content is not plain to see is unknown,
+and so is every path of that test but for relative ones that lead elsewhere. Nothing is evaluated or written here.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ _WRITERS = re.compile(
     "utime|write.*|ZipFile"
 )
 """Functions that may write to a path that they are given."""
+_IN_TMP = re.compile(r"""["']/tmp[/"']|\bgettempdir\(""")
+_TMP = "tmp"
 _SEEMS_PATH = re.compile(r"[\w./ -]*(?:/[\w. -]*|\.\w{1,8})")
 _Known = Callable[[ast.expr], ast.expr | None]
 """Puts names in place; None where that is not known."""
@@ -85,6 +87,13 @@ class Surroundings:
         self._is_lost = False
         """Whether files may be anywhere."""
 
+    def begin(self, code: str) -> None:
+        """See what a suite may ask of files, and whether it has them in `/tmp`: that is a directory below the one that
+        the program works in."""
+        self.is_asked_for_files = files_left.asks(code)
+        if self.is_asked_for_files and _IN_TMP.search(code):
+            self._files[_TMP] = (ast.Constant(None),)
+
     @contextmanager
     def scope(self) -> Iterator[None]:
         """What is written inside is there until its end."""
@@ -108,7 +117,9 @@ class Surroundings:
         files = ast.Dict([*map(ast.Constant, self._files)], [*map(_sum, self._files.values())])
         unknown = {place for place, parts in self._files.items() if not all(map(_is_evaluated, parts))}
         is_known = not self._is_lost and len(self._files) <= _MOST and not unknown
-        settled = _Settled(files if is_known else None, None if self._is_lost else unknown).visit(copied(node))
+        settled = _Settled(files if is_known else None, None if self._is_lost else unknown, _TMP in self._files).visit(
+            copied(node)
+        )
         if is_known and self._files:
             settled = _WithFiles(self._entry_point, _path(".", files)).visit(settled)
         return settled  # type: ignore[return-value]  # an expression stays one
@@ -427,6 +438,8 @@ def _place(node: ast.AST | None) -> _Where | None:
             return _Where(place)
         case ast.Call(func=called, args=[]) if known_name(called) in ("os.getcwd", "Path.cwd", "pathlib.Path.cwd"):
             return _here(".")
+        case ast.Call(func=called, args=[]) if known_name(called) == "tempfile.gettempdir":
+            return _here("/tmp")
         case ast.Attribute(value=owner, attr="parent") | ast.Call(func=ast.Attribute(attr="dirname"), args=[owner]):
             held = _place(owner)
             is_call = isinstance(node, ast.Call)
@@ -458,7 +471,8 @@ def _place(node: ast.AST | None) -> _Where | None:
 
 
 def _here(text: str) -> _Where | None:
-    """The place of a path that is relative, as written."""
+    """The place of a path that is relative, as written, or in `/tmp`."""
+    text = text[1:] if f"{text}/".startswith("/tmp/") else text
     if not text or text[:1] in "/~" or ".." in text or "\0" in text or "\n" in text:
         return None
     return _Where(text, is_text=True, is_made=False)
@@ -501,16 +515,18 @@ def _is_evaluated(content: ast.expr) -> bool:
 class _Settled(ast.NodeTransformer):
     """Changes the tree that it is given."""
 
-    def __init__(self, files: ast.Dict | None, unknown: Collection[str] | None) -> None:
+    def __init__(self, files: ast.Dict | None, unknown: Collection[str] | None, is_in_tmp: bool) -> None:
         """`files`: all that are there; None where that is not known. `unknown`: those of which it is not; None if it
-        may be any."""
-        self._files, self._unknown = files, unknown
+        may be any. `is_in_tmp`: some are in `/tmp`."""
+        self._files, self._unknown, self._is_in_tmp = files, unknown, is_in_tmp
 
     def visit(self, node: ast.AST) -> ast.AST:
-        found = _place(node)
+        found, text = _place(node), _written(node)
+        if text is not None and text[:1] == "/" and not self._is_in_tmp:
+            return node
         if found is not None and self._is_unknown(found):
             return _UNKNOWN
-        if found is not None and _written(node) is None:
+        if found is not None and text != found.text:
             return ast.Constant(found.text) if found.is_text else _path(found.name, self._files)
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in (PRINTED, WRITTEN):

@@ -175,6 +175,8 @@ def main() -> None:
     parser.add_argument("--side", choices=("both", "evalplus", "codea1", "none"), default="both", help="what to run")
     parser.add_argument("--min-time-limit", type=float, default=1.0, help="EvalPlus' for a call, s (its default: 1)")
     options = parser.parse_args()
+    if options.side in ("both", "evalplus") and options.peers is None:
+        parser.error("--peers must be given to run EvalPlus' side; --side codea1 runs ours alone")
     from codea1_env.reading.responses import read_program
 
     rows = read_rows(options.parquet)

@@ -22,6 +22,7 @@ def test_no_benchmark_reads_its_words_without_a_parser() -> None:
         "sandbox_sides.py", "sandbox_sides.py nobody", "torture_load.py", "torture_load.py zygote many 1 0",
         "torture_load.py nothing 1 1 0", "torture_load.py zygote 1 1 2",
         "graders/ours.py nowhere", "graders/semantics.py nothing", "graders/bigcodebench_scripts.py soon",
+        "evalplus_agreement.py recorded rows --journal verdicts",
     ],
 )  # fmt: skip
 def test_wrong_words_are_refused_without_a_traceback(words: str) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -28,6 +29,7 @@ from codea1_env.errors import ConfigurationError, PlayerError, SandboxError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.players import GoldenTester, OracleCoder, Request, Response, Sampling
 from codea1_env.problems import Problem, TestCase
+from codea1_env.records.recording import Recorder
 from codea1_env.registration import CODER_ID, DISCRETE_TESTER_ID
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import LocalSandbox
@@ -331,6 +333,22 @@ def test_a_deep_copy_shares_the_opponent() -> None:
     assert twin.step(SQUARE)[1] == view.step(SQUARE)[1]
     twin.close()
     view.close()
+
+
+def test_a_deep_copy_of_what_gymnasium_made_shares_them_too(sandbox: LocalSandbox, tmp_path: Path) -> None:
+    class Locked(GoldenTester):
+        def __init__(self) -> None:
+            self.lock = threading.Lock()
+
+    with Recorder(tmp_path / "games.jsonl") as recorder:
+        lent = {"opponent": Locked(), "sandbox": sandbox, "recorder": recorder}
+        view = gymnasium.make("codea1_env/Coder-v0", problems=[DOUBLE], **lent)
+        view.reset(seed=1)
+        twin = copy.deepcopy(view)
+        assert twin.step(SQUARE)[1] == view.step(SQUARE)[1]
+        twin.close()
+        view.reset(seed=1)
+        assert view.step(SQUARE)[1] == 1.0
 
 
 class TestVectors:

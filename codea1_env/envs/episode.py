@@ -58,6 +58,11 @@ class Scoring:
         self._arena: Arena | None = None
         self._are_tests_read = not rewards.needs_golden
 
+    @property
+    def lent(self) -> tuple[object, ...]:
+        """What stays the caller's."""
+        return (self._sandbox, self._recorder)
+
     def read_golden_tests(self, problems: Iterable[Problem]) -> None:
         """Once for all questions, so that none ends a run in its middle. Raises as `Arena.require_golden_tests`."""
         if not self._are_tests_read:
@@ -159,6 +164,11 @@ class Episode:
         self.score: MatchScore | None = None
         self._code = ""
         self._suites: tuple[str, ...] = ()
+
+    @property
+    def lent(self) -> tuple[object, ...]:
+        """What is the caller's, and no copy's own: sandbox and recorder."""
+        return self._scoring.lent
 
     def another(self) -> Self:
         """An episode of the same game before its first question: a book of its own, the same arena."""

@@ -117,7 +117,8 @@ class _TextSeat(Rendered, gymnasium.Env[Observation, str]):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """A view of its own where this one stands. Opponents stay the caller's: shared, as sandbox and recorder are."""
-        memo |= {id(opponent): opponent for opponent in self._opponents}
+        # Wherever they stand: the specification that `gymnasium.make` keeps has them, too.
+        memo |= {id(each): each for each in (*self._opponents, *self._episode.lent)}
         other = object.__new__(type(self))
         memo[id(self)] = other
         other.__dict__ |= copy.deepcopy(self.__dict__, memo)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +59,28 @@ def value(sandbox: LocalSandbox, body: str, hash_seed: int = 0) -> object:
     (outcome,) = result.outcomes
     assert outcome.kind is OutcomeKind.VALUE, outcome
     return json.loads(outcome.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read what is another user's alone")
+def test_a_root_that_cannot_be_made_leaves_programs_their_directory() -> None:
+    """Root has no such right any more in a namespace, where the package cannot be mounted. Landlock does instead."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        package = Path(folder, "private", "bitarray")
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("value = 7\n")
+        os.chmod(package.parent, 0o700)
+        for place in (package.parent, package, package / "__init__.py"):
+            os.chown(place, 1000, 1000)
+        body = """
+from codea1_env.sandbox import CallsJob, LocalSandbox
+from codea1_env.sandbox.worlds import world_of
+source = "import bitarray\\ndef f():\\n    open('a', 'w').close()\\n    return bitarray.value"
+with LocalSandbox() as sandbox:
+    print(sandbox.run([CallsJob(source, "f", (b"[[],[]]",), world=world_of(source))])[0].outcomes[0].value)
+"""
+        command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(package.parent)!r}){body}"]
+        done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("b'7'\n", "")
 
 
 # It works

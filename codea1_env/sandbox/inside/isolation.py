@@ -160,6 +160,23 @@ def change_root(
     base = _base([*readable, *added])
     _mount(None, "/", None, _REC | _PRIVATE)
     _mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=755")
+    try:
+        _fill_root(base, readable, hidden, added, chmods)
+        new, old = ctypes.c_char_p(base.encode()), ctypes.c_char_p((base + "/old").encode())
+        _syscall("pivot_root", syscalls.CALLS[machine]["isolating"]["pivot_root"], new, old)
+    except OSError:  # what it covers is there again: without this root, directories to write in are there
+        _libc.umount2(base.encode(), ctypes.c_int(_DETACH))
+        raise
+    os.chdir("/")
+    _checked(_libc.umount2(b"/old", ctypes.c_int(_DETACH)), "umount /old")
+    os.rmdir("/old")
+    _mount(None, "/", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+
+
+def _fill_root(
+    base: str, readable: Sequence[str], hidden: Sequence[str], added: Sequence[str], chmods: bool = False
+) -> None:
+    """What is in the new root, which is at `base` until it is one."""
     for path in readable:
         if os.path.islink(path):
             os.makedirs(os.path.dirname(base + path), exist_ok=True)
@@ -186,12 +203,6 @@ def change_root(
     os.makedirs(base + SHARED_MEMORY)
     os.makedirs(base + scratch_point([*readable, *added]), exist_ok=True)
     os.makedirs(base + "/old")
-    new, old = ctypes.c_char_p(base.encode()), ctypes.c_char_p((base + "/old").encode())
-    _syscall("pivot_root", syscalls.CALLS[machine]["isolating"]["pivot_root"], new, old)
-    os.chdir("/")
-    _checked(_libc.umount2(b"/old", ctypes.c_int(_DETACH)), "umount /old")
-    os.rmdir("/old")
-    _mount(None, "/", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
 
 
 def scratch_point(sources: Sequence[str]) -> str:

@@ -41,6 +41,8 @@ from codea1_env.sandbox import (
     zygotes,
 )
 from codea1_env.sandbox.scheduling import Scheduling
+from codea1_env.sandbox.scratch import Scratch
+from codea1_env.sandbox.worlds import World
 from codea1_env.sandbox.zygotes import JOB_BYTES, REGION_BYTES, hidden_directories
 
 sys.path.insert(0, os.path.dirname(zygotes.__file__) + "/inside")
@@ -784,6 +786,23 @@ def test_a_job_whose_zygote_is_killed_runs_again(without: tuple[str, ...]) -> No
         assert found == [1, 1]
         assert processes[1] not in descendants()
     assert descendants() == before
+
+
+def test_a_candidate_that_cannot_be_isolated_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here somebody removes its directory before it is in it."""
+    renew, removed = Scratch.renew, []
+
+    def late(scratch: Scratch) -> None:
+        renew(scratch)
+        if len(removed) < 2:
+            removed.append(scratch.path)
+            os.rmdir(scratch.path)
+
+    monkeypatch.setattr(Scratch, "renew", late)
+    job = CallsJob(IDENTITY, "f", (call(1),), SHORT, world=World(scratch=True))
+    with LocalSandbox(without=("namespaces",)) as sandbox:
+        assert sandbox.run([job])[0].outcomes[0].value == b"1"
+    assert len(removed) == 2
 
 
 def test_sandbox_processes_that_wait_end_where_memory_may_be_short() -> None:

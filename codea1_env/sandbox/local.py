@@ -220,9 +220,10 @@ class LocalSandbox(Owned):
                 absorb(task, records, 0, Outcome(OutcomeKind.TIMEOUT), one.asleep_s)
             _discard(one.zygotes, one.zygote)
             _make_room(one.zygotes)
-            task.losses += 1
-            if task.losses >= _MOST_LOSSES and not task.done:
-                give_up(task, Outcome(OutcomeKind.CRASH))
+            _lose(task)
+            return
+        if not (records or killed or ended_by):  # it could not be isolated, or pretends so
+            _lose(task)
             return
         failure = Outcome(OutcomeKind.TIMEOUT if killed else OutcomeKind.CRASH)
         if ended_by in _OUTSIDE and not killed:
@@ -291,6 +292,13 @@ def _discard(zygotes: _Zygotes, zygote: Zygote) -> None:
     for kind in [kind for kind, each in zygotes.items() if each is zygote]:
         del zygotes[kind]
     zygote.close()
+
+
+def _lose(task: Task) -> None:
+    """What befell its process is no doing of the job's, but not time and again."""
+    task.losses += 1
+    if task.losses >= _MOST_LOSSES and not task.done:
+        give_up(task, Outcome(OutcomeKind.CRASH))
 
 
 def _make_room(zygotes: _Zygotes, but: Zygote | None = None) -> None:

@@ -122,9 +122,9 @@ def wants_a_process_each(task: Task) -> bool:
 
 
 def most_records(task: Task) -> int:
-    """Records that the running process may write: two for each item that it was given, a few notes, and two
+    """Records that the running process may write: two for each item that it was given, a few notes, and three
     more."""
-    return 2 * task.handed_over + 2 + MOST_NOTES
+    return 2 * task.handed_over + 3 + MOST_NOTES
 
 
 def _head(job: Job) -> dict[str, object]:
@@ -156,7 +156,7 @@ def absorb(task: Task, records: list[CandidateRecord], cpu_ns: int, failure: Out
     notes = [_text(record.payload) for record in records if record.kind == "D"]
     known = [note for note in notes if NOTE.fullmatch(note)]
     task.denied |= dict.fromkeys(known[: max(0, MOST_NOTES - len(task.denied))])
-    records = [record for record in records if record.kind != "D"]
+    records = [record for record in records if record.kind not in "BD"]
     kinds, company = {record.kind for record in records}, task.company
     if company is not None and "A" in kinds:
         _part(task, company)

@@ -71,8 +71,8 @@ class CandidateRecord(NamedTuple):
     """One record that the untrusted process wrote. Untrusted, but for having been bounds-checked."""
 
     kind: str
-    """L loaded, X failed to load, V value, E error, M out of memory, F region full, D denied something; of calls looked
-    at, A each must be alone."""
+    """B begun, isolated as it must be, L loaded, X failed to load, V value, E error, M out of memory, F region full, D
+    denied something; of calls looked at, A each must be alone."""
     payload: bytes
     cpu_ns: int
 
@@ -398,7 +398,7 @@ class Zygote:
         while at + _RECORD.size <= len(region) and len(self._records) < most:
             size, kind, cpu_ns = _RECORD.unpack_from(region, at)
             end = at + _RECORD.size + size
-            if kind not in b"LXVEMFDSAP" or end > len(region):
+            if kind not in b"LXVEMFDAB" or end > len(region):
                 break
             self._records.append(CandidateRecord(chr(kind), region[at + _RECORD.size : end], cpu_ns))
             at = end

@@ -41,7 +41,7 @@ _MOST_EVALUATED = 200
 
 HEADER = struct.Struct("<IIQ")  # bytes of records, records, CPU nanoseconds when the running item began
 RECORD = struct.Struct("<IBQ")  # bytes of the payload, kind, CPU nanoseconds that the item took
-LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL, DENIED, ALONE = b"LXVEMFDA"
+LOADED, LOAD_ERROR, VALUE, ERROR, MEMORY, FULL, DENIED, ALONE, BEGUN = b"LXVEMFDAB"
 
 PURE_BUILTINS = {name: getattr(builtins, name) for name in scope.STATED | scope.SINGLE}
 CODE_BUILTINS = {
@@ -103,6 +103,7 @@ class Results:
 def run(head: bytes, items: int, region: memoryview) -> None:
     """Do one job. The process must end after it, whatever it raises: the program may have changed anything."""
     job, results = marshal.loads(head), Results(region)
+    results.write(BEGUN)
     value_kinds.listing_s = job.get("listing_s", value_kinds.listing_s)
     if job.get("is_watched"):
         denials.watch(results.note, job["source"], os.getcwd() if job["scratch"] else "")

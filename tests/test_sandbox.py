@@ -805,6 +805,22 @@ def test_a_candidate_that_cannot_be_isolated_is_no_crash(monkeypatch: pytest.Mon
     assert len(removed) == 2
 
 
+def test_a_candidate_that_pretends_so_is_a_crash(sandbox: LocalSandbox) -> None:
+    """It takes its records back, where they are in its memory, and leaves."""
+    source = """
+import os, sys
+frame = sys._getframe()
+while frame is not None:
+    for found in list(frame.f_locals.values()):
+        region = getattr(found, "_region", found)
+        if isinstance(region, memoryview):
+            region[:16] = bytes(16)
+            os._exit(0)
+    frame = frame.f_back
+"""
+    assert run(sandbox, source, [1]).load_failure == Outcome(OutcomeKind.CRASH)
+
+
 def test_sandbox_processes_that_wait_end_where_memory_may_be_short() -> None:
     """The kernel ends a candidate when they and it want more than there is: it is to have their memory, then."""
     jobs = [CallsJob(IDENTITY, "f", (call(1),), SHORT, hash_seed=seed) for seed in (1, 2, 0)]

@@ -223,6 +223,7 @@ class LocalSandbox(Owned):
             _lose(task)
             return
         if not (records or killed or ended_by):  # it could not be isolated, or pretends so
+            task.spent_ns += cpu_ns
             _lose(task)
             return
         failure = Outcome(OutcomeKind.TIMEOUT if killed else OutcomeKind.CRASH)

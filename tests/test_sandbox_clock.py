@@ -212,7 +212,7 @@ def test_an_answer_that_was_read_cannot_be_taken_back() -> None:
         zygote: Zygote = sandbox._workers[0][ZygoteKind()]
         sandbox.run([CallsJob("def f():\n    return 1", "f", (b"[[],[]]",) * 2, is_shared=True)])
         before = [record.payload for record in zygote.records(9)]
-        assert before == [b"", b"1", b"1"]
+        assert before == [b"", b"", b"1", b"1"]
         region = os.pread(zygote._output, 1 << 10, 0)
         os.pwrite(zygote._output, region.replace(b"1", b"2"), 0)
         assert [record.payload for record in zygote.records(9)] == before

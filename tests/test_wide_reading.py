@@ -556,10 +556,16 @@ def test_colliding_keys_of_a_table_are_told_apart_without_a_hash_table() -> None
     assert rows.is_cut
 
 
+@pytest.mark.parametrize("text", ["\\n", "{'''\n", 'it\'s "\t"', "\u00a0"])
 @pytest.mark.parametrize("fidelity", FIDELITIES)
-def test_a_text_in_a_text_may_have_a_backslash(fidelity: Fidelity) -> None:
-    (test, _) = read_suite("x = '\\\\n'\nassert f(f'{x}:') == 1\nassert f(f'{[x]}') == 1", "f", fidelity=fidelity).tests
-    assert test.call == r"f(f'\\n:')"
+def test_a_text_in_an_f_string_may_be_any(text: str, fidelity: Fidelity) -> None:
+    forms = ("f'{x}:'", "f'{x!r}{x!s}{x!a}'")
+    asserts = "\n".join(f"assert f({form}) == 1" for form in (*forms, "f'{[x]}'", "[f'{x:>9}']"))
+    tests = read_suite(f"x = {text!r}\n{asserts}", "f", fidelity=fidelity).tests
+    given = [eval(str(test.call), {"f": lambda value: value}) for test in tests if not test.reason]
+    assert given[:2] == [eval(form, {"x": text}) for form in forms]
+    for test in tests:  # before 3.12 Python cannot write all of them
+        assert test.reason == "f_string" or test.expression
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from codea1_env.reading.pure_expressions import (
     check_code_argument,
     check_pure,
     pure_source,
+    written,
 )
 from codea1_env.reading.test_case import TestCase
 from codea1_env.reading.wide.relation import Relation
@@ -277,16 +278,13 @@ def _around(left: ast.Call, value: Pure | None, source: str, entry_point: str, m
 
 
 def shallow_source(node: ast.expr, max_levels: int) -> str:
-    """The source of an expression that `ast.unparse` can write. Raises Rejected."""
+    """The source of an expression that does not nest deeper. Raises Rejected."""
     level: list[ast.AST] = [node]
     for _ in range(max_levels):
         level = [child for parent in level for child in ast.iter_child_nodes(parent)]
     if level:
         raise Rejected(Reason.TOO_DEEP)
-    try:
-        return ast.unparse(node)
-    except ValueError:  # an int of thousands of digits
-        raise Rejected(Reason.TOO_LARGE) from None
+    return written(node)
 
 
 def _only_call(left: ast.expr, entry_point: str) -> ast.Call:

@@ -43,6 +43,8 @@ _NO_SOLUTIONS = sys.stdlib_module_names | frozenset(
 )
 """Modules that suites import and that hold no solution, whatever of theirs has its name: `math.gcd`."""
 
+_CONVERTED: Mapping[int, Callable[[str], str]] = {-1: str, ord("s"): str, ord("r"): repr, ord("a"): ascii}
+"""What an f-string makes of a text: `{x}`, `{x!s}`, `{x!r}`, `{x!a}`."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 # No expression holds more levels than brackets and operators may nest in what the grammar accepts, plus the comparison.
 _MAX_LEVELS = MAX_DEPTH + 4
@@ -374,8 +376,8 @@ class _Copy:
                 copy = self.of(value, level + 1, hidden)
             changed[field] = copy
         match changed:
-            case {"value": ast.Constant(value=str()) as text, "conversion": -1, "format_spec": None}:
-                return text  # in an f-string, of which it is a part like any other
+            case {"value": ast.Constant(value=str(text)), "conversion": int(how), "format_spec": None}:
+                return ast.Constant(_CONVERTED[how](text))  # in an f-string, of which it is a part like any other
         return type(node)(**changed)  # type: ignore[arg-type]  # what it had, copied
 
     def _item(self, item: object, level: int, hidden: frozenset[str]) -> object:

@@ -11,6 +11,7 @@ import builtins
 import re
 from enum import StrEnum
 
+from codea1_env.reading.parsing import parses
 from codea1_env.sandbox.inside.scope import (
     CODE_BUILTINS,
     CODE_NAMES,
@@ -110,12 +111,22 @@ class Rejected(Exception):
         self.reason = reason
 
 
-def pure_source(node: ast.expr) -> str:
-    """Source that keeps its meaning as an argument and on either side of `==`. Raises Rejected."""
+def written(node: ast.expr) -> str:
+    """The source of an expression. Raises Rejected for what Python does not write: an int of thousands of digits, and
+    before 3.12 an f-string with a backslash, or quotes of every kind, in its braces."""
+    has_f_string = any(isinstance(part, ast.JoinedStr) for part in ast.walk(node))
     try:
         text = ast.unparse(node)
-    except ValueError:  # before 3.12 nothing with a backslash may stand in an f-string's braces
-        raise Rejected(Reason.F_STRING) from None
+    except ValueError:
+        raise Rejected(Reason.F_STRING if has_f_string else Reason.TOO_LARGE) from None
+    if has_f_string and not parses(text):
+        raise Rejected(Reason.F_STRING)
+    return text
+
+
+def pure_source(node: ast.expr) -> str:
+    """Source that keeps its meaning as an argument and on either side of `==`. Raises Rejected."""
+    text = written(node)
     binds_weakly = type(node) in (ast.Compare, ast.BoolOp, ast.IfExp)
     return f"({text})" if binds_weakly or (type(node) is ast.UnaryOp and type(node.op) is ast.Not) else text
 

@@ -385,7 +385,7 @@ FORBIDDEN = [
     "lambda: x",
     "(y := 1)",
     "[*[1]]",
-    "(i for i in [1])",
+    "(i for i in x)",
     "f'{x}'",
     "...",
 ]

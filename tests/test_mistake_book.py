@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -76,6 +77,22 @@ def test_a_copy_changes_on_its_own(copied: Callable[[MistakeBook], MistakeBook])
     frequencies = book.frequencies("p")
     frequencies[C] = 1
     assert (book.frequencies("p"), other.frequencies("p")) == ({A: 1}, {B: 1})
+
+
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_a_copy_keeps_what_a_save_of_the_other_replaces(tmp_path: Path, is_loaded: bool) -> None:
+    book = MistakeBook(parts=2)
+    for number in range(8):
+        book.record(f"p{number}", [], [A])
+    book.save(tmp_path / "book")
+    before = MistakeBook.load(tmp_path / "book") if is_loaded else book
+    after = before.copy()
+    after.record("p1", [], [B])
+    after.save(tmp_path / "book")
+    before.save(tmp_path / "other")
+    assert [each.frequencies("p1") for each in (before, after)] == [{A: 1}, {A: 1, B: 1}]
+    assert [MistakeBook.load(tmp_path / name) for name in ("other", "book")] == [before, after]
+    assert pickle.loads(pickle.dumps(book)) == book
 
 
 def test_books_that_replay_differently_are_not_equal() -> None:

@@ -19,10 +19,11 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from codea1_env.checks import is_number
 from codea1_env.class_paths import is_class_path
@@ -217,6 +218,15 @@ class Shelves:
         self._saved: dict[int, _SavedPart] = {}
         """By part: the file that holds it, of those that are not empty and have not changed since."""
         self._read: Read | None = None
+        self._copies: WeakSet[Shelves] = WeakSet([self])
+        """Those that may have parts in the same files."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_copies"}  # weak references stay here
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._copies = WeakSet([self])
 
     @classmethod
     def of(cls, shelves: Mapping[str, Shelf], parts: int) -> Shelves:
@@ -264,6 +274,8 @@ class Shelves:
         made._loaded = {
             part: {name: shelf.copy() for name, shelf in shelves.items()} for part, shelves in self._loaded.items()
         }
+        made._copies = self._copies
+        made._copies.add(made)
         return made
 
     def save(self, directory: Path, header: Mapping[str, object]) -> None:
@@ -289,9 +301,17 @@ class Shelves:
         write_whole(directory / INDEX, json.dumps(index) + "\n")
         self._saved = files
         kept = {saved.path.name for saved in files.values()}
-        for other in directory.iterdir():
-            if PART_FILE.fullmatch(other.name) and other.name not in kept:
-                other.unlink()
+        gone = {each.name for each in directory.iterdir() if PART_FILE.fullmatch(each.name)} - kept
+        for each in self._copies:
+            each._keep(gone)
+        for name in gone:
+            (directory / name).unlink()
+
+    def _keep(self, gone: Collection[str]) -> None:
+        """Read the parts whose files are about to go."""
+        for part in [part for part, saved in self._saved.items() if saved.path.name in gone]:
+            self._part(part)
+            del self._saved[part]
 
     def _part(self, part: int) -> dict[str, Shelf]:
         if part not in self._loaded:

@@ -274,6 +274,9 @@ def test_what_may_not_run_is_not_read_and_counted_by_name(code: str, reason: Ign
         ("for a in [1, 2]:\n    while x:\n        break\n    else:\n        break\n    assert f(a) == 2\n", []),
         ("for a in [1]:\n    while x:\n        break\n    else:\n        pass\n    assert f(a) == 2\n", ["f(1) == 2"]),
         ("for a in [1, 2]:\n    with self.subTest(a):\n        break\n    assert f(a) == 2\n", []),
+        ("def test_a():\n    if x:\n        pytest.skip('why')\n    assert f(1) == 2\n", []),
+        ("def test_a(self):\n    if x:\n        self.skipTest('why')\n    assert f(1) == 2\n", []),
+        ("if x:\n    sys.exit(1)\nassert f(1) == 2\n", ["f(1) == 2"]),
         # What a condition may have left out may leave, or change a name, as well.
         (
             "def test_a():\n    for a in [1]:\n        if x:\n            continue\n        if y:\n            return\n"

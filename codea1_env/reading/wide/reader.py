@@ -45,6 +45,7 @@ from codea1_env.reading.wide.statements import (
     as_code,
     grown_in,
     is_main,
+    skips,
     targets_of,
     unpacked,
     waiting,
@@ -59,8 +60,8 @@ CANDIDATE = "candidate"
 _IS_CHECK = re.compile(rf"def\s+\w+\s*\(\s*{CANDIDATE}\s*\)")
 # A cheap guess at what may matter: parsing prose costs time and only counts it.
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
-_SKIPPING = frozenset(("pytest.skip", "self.skipTest", "sys.exit", "os._exit", "exit", "quit"))
-"""Calls behind which nothing runs."""
+_EXITS = frozenset(("sys.exit", "os._exit", "exit", "quit"))
+"""Calls behind which nothing runs; under a condition they may be a failure."""
 _UNKNOWN = ast.Name("__unknown__", ast.Load())
 _NOTHING: Mapping[str, str] = {}
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
@@ -249,7 +250,8 @@ class WideReader:
         if isinstance(statement, ast.Assert):
             self._condition(statement.test, source.of(statement))
         elif isinstance(statement, ast.Expr):
-            if isinstance(statement.value, ast.Call) and known_name(statement.value.func) in _SKIPPING:
+            called = known_name(statement.value.func) if isinstance(statement.value, ast.Call) else ""
+            if skips(statement) or called in _EXITS:
                 return "return"
             self._expression(statement, source)
         elif self._redirected(statement):

@@ -85,7 +85,8 @@ class Statements:
         while left:
             self.steps.take()
             node, is_in_loop = left.pop()
-            if isinstance(node, ast.Return) or (node is statement and isinstance(node, ast.Raise)):
+            is_skip = isinstance(node, ast.Expr) and skips(node)
+            if is_skip or isinstance(node, ast.Return) or (node is statement and isinstance(node, ast.Raise)):
                 yield "return"
             elif isinstance(node, ast.Break | ast.Continue) and not is_in_loop:
                 yield "break" if isinstance(node, ast.Break) else "continue"
@@ -110,6 +111,14 @@ class Statements:
             if isinstance(node, ast.Assert):
                 return True
         return False
+
+
+def skips(statement: ast.Expr) -> bool:
+    """Whether it ends the test as neither passed nor failed."""
+    return isinstance(statement.value, ast.Call) and known_name(statement.value.func) in (
+        "pytest.skip",
+        "self.skipTest",
+    )
 
 
 def targets_of(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:

@@ -245,6 +245,20 @@ def test_a_fixture_that_is_not_plain_to_see_leaves_its_tests_unread_by_name(fixt
     assert (read.tests, dict(read.unread)) == ((), {Ignored.FUNCTION: 1})
 
 
+def test_a_fixture_with_parameters_has_one_value_in_each_test() -> None:
+    fixtures = """
+@pytest.fixture(params=[1, 2])
+def a(request):
+    return request.param
+
+@pytest.fixture
+def b(a):
+    return [a]
+"""
+    assert claims(f"{fixtures}\ndef test(b):\n    assert f(b) == 1\n", "wide") == ["f([1]) == 1", "f([2]) == 1"]
+    assert claims(f"{fixtures}\ndef test(b, a):\n    assert f(b) == a\n", "wide") == []
+
+
 HELPER = "import math\n\n\ndef half(x):\n    return math.floor(x / 2)\n"
 
 

@@ -60,6 +60,8 @@ class Fixtures:
     """What one of pytest's own gives; None for another name."""
     _known: dict[str, _Fixture] = field(default_factory=dict, init=False)
     _level: int = field(default=0, init=False)
+    _varied: set[str] = field(default_factory=set, init=False)
+    """Fixtures with parameters that the test asks for, itself or by others."""
 
     def add(self, node: ast.FunctionDef, source: SourceText) -> None:
         """Know a function as a fixture, if it is one that says no more than is known here."""
@@ -82,6 +84,8 @@ class Fixtures:
 
     def rows(self, parameters: Sequence[str]) -> Rows[Row]:
         """For each way to give the fixtures among a test's parameters: what these stand for. Raises TooMuch."""
+        if not self._level:
+            self._varied.clear()
         given = ((name, self._values(name)) for name in parameters)
         columns = [[{name: value} for value in values] for name, values in given if values is not None]
         return _combined(columns, self.statements.steps)
@@ -92,8 +96,10 @@ class Fixtures:
         fixture = self._known.get(name)
         if fixture is None and (own := self.own(name)) is not None:
             return [own]
-        if fixture is None or fixture.is_open or self._level >= MAX_LEVELS:
-            return None
+        if fixture is None or fixture.is_open or self._level >= MAX_LEVELS or name in self._varied:
+            return None  # the last: asked for twice, it has one value in each test
+        if fixture.params is not None:
+            self._varied.add(name)
         given = fixture.node.args
         needed = [each.arg for each in (*given.posonlyargs, *given.args) if each.arg not in ("self", "request")]
         fixture.is_open = True

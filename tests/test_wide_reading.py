@@ -125,6 +125,8 @@ if __name__ == "__main__":
         ("self.assertAlmostEqual(f(1), 2.5, places=3)", "(round(abs(f(1) - 2.5), 3) == 0) == True"),
         ("self.assertAlmostEqual(f(1), 2.5, delta=0.1)", "(abs(f(1) - 2.5) <= 0.1) == True"),
         ("self.assertAlmostEqual(f(1), [2.5])", "f(1) == [2.5]"),
+        ("self.assertAlmostEqual(f(1), -float('inf'))", "f(1) == -float('inf')"),
+        ("self.assertAlmostEqual(math.inf, f(1))", "f(1) == math.inf"),
         ("self.assertRaises(KeyError, f, 1)", "(raised(f(1), 'KeyError')['raises'] == 'KeyError') == True"),
         ("self.assertRaises(KeyError, lambda: f(1))", "(raised(f(1), 'KeyError')['raises'] == 'KeyError') == True"),
         ("with self.assertRaises(KeyError): f(1)", "(raised(f(1), 'KeyError')['raises'] == 'KeyError') == True"),

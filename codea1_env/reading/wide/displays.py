@@ -150,8 +150,8 @@ def is_copy(node: ast.AST) -> bool:
 
 
 def _subtracted(node: ast.AST) -> list[ast.expr]:
-    """The sides of `round(abs(a - [1]), 7) == 0`, one of which is no number: unittest asks first whether they are
-    equal, and nothing else can make such a test pass."""
+    """The sides of `round(abs(a - [1]), 7) == 0`, one of which is no finite number: unittest asks first whether they
+    are equal, and nothing else can make such a test pass."""
     match node:
         case ast.Compare(
             left=ast.Call(
@@ -161,8 +161,16 @@ def _subtracted(node: ast.AST) -> list[ast.expr]:
             ops=[ast.Eq()],
         ):
             sides = [one, other]
-            return sides if any(isinstance(each, ast.List | ast.Tuple | ast.Dict) for each in sides) else []
+            return sides if any(map(_is_no_finite_number, sides)) else []
     return []
+
+
+def _is_no_finite_number(node: ast.expr) -> bool:
+    node = node.operand if isinstance(node, ast.UnaryOp) else node
+    match node:
+        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str(text))], keywords=[]):
+            return text.lower().lstrip("+-") in ("inf", "infinity")
+    return isinstance(node, ast.List | ast.Tuple | ast.Dict) or known_name(node) in ("math.inf", "numpy.inf")
 
 
 class Simplified(ast.NodeTransformer):

@@ -37,6 +37,25 @@ def f(text):
     return found
 """
 MEAN = "def f(xs):\n    return {'mean': sum(xs) / len(xs), 'count': len(xs)}\n"
+POINT = """
+import dataclasses
+@dataclasses.dataclass
+class Point:
+    x: float
+    y: float
+def f(text):
+    return Point(*map(float, text.split(",")))
+"""
+NODES = """
+class Node:
+    def __init__(self, val, next=None):
+        self.val, self.next = val, next
+def f(values):
+    head = None
+    for value in reversed(values):
+        head = Node(value, head)
+    return head
+"""
 TIME = "import time\ndef f(n):\n    return time.gmtime(n)\n"
 TABLE = """
 import pandas as pd
@@ -72,6 +91,15 @@ CLAIMS = [
     (ROWS, "f(2)[5] == 5", "rejected"),
     (ROWS, "f(2)[1] == 5", "wrong_relation"),
     (TABLE, "f(2).nothing.max() == 2", "rejected"),
+    # Objects whose parts are nothing.
+    (POINT, "f('0,0') == Point(0, 0)", "kept"),
+    (POINT, "f('0,0') == Point(0, 1)", "wrong_relation"),
+    (NODES, "f([1, 2, 3]).next.next.next is None", "kept"),
+    (NODES, "not f([1, 2, 3]).next.next.next", "kept"),
+    (NODES, "f([1, 2, 3]).next.next is None", "wrong_relation"),
+    (NODES, "f([1, 2, 3]).next.next is not None", "vacuous"),
+    (NODES, "f([1, 2, 3]).next.next.next != 3", "vacuous"),
+    (NODES, "not isinstance(f([1, 2, 3]).next.next.next, (int, str, list, dict))", "vacuous"),
     # Texts with values in them, and several values that are said to be one.
     (MEAN, "'{:.2f}'.format(f([1, 2])['mean']) == '1.50'", "kept"),
     (MEAN, "'%.2f' % f([1, 2])['mean'] == '1.50'", "kept"),

@@ -355,10 +355,15 @@ def _moments(moment: Any) -> Iterator[Any]:
         yield moment - moment
 
 
+def _unequal(item: Any, spare: Sequence[Tree]) -> list[Tree]:
+    """Its `others`, but for what equals it: a tenth less than nothing is nothing."""
+    return [other for other in others(item, spare) if _text(other) != _text(item)] or [_near(item)]
+
+
 def _replaced(items: list[Any], spare: Sequence[Tree]) -> list[list[Any]]:
     """One item replaced, and as often all of them."""
     alone = [[*items[:at], _near(item), *items[at + 1 :]] for at, item in enumerate(items[:_MOST_FIELDS])]
-    rows = [others(item, spare) or [_near(item)] for item in items]
+    rows = [_unequal(item, spare) for item in items]
     return alone + [[row[turn % len(row)] for row in rows] for turn in range(max(4, len(alone)))]
 
 
@@ -384,7 +389,7 @@ def _arrays(shape: list[int], items: list[Any], spare: Sequence[Tree]) -> list[l
     if not items:
         return [[[1] * max(1, len(shape)), [0]], [[2], [0, 0]]]
     near = list(map(_near, items))
-    rows = [others(item, spare) or [_near(item)] for item in items]
+    rows = [_unequal(item, spare) for item in items]
     first = near[0]
     found = [[first, *items[1:]], [*items[:-1], near[-1]], near, items[::-1], [items[0]] * len(items)]
     found += [[row[turn % len(row)] for row in rows] for turn in (1, 2)]

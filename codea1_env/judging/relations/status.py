@@ -41,6 +41,7 @@ from codea1_env.judging.equality import FAILURES, is_by_identity
 from codea1_env.judging.judge import Expectation, Judge, plain_values
 from codea1_env.judging.oracle import is_data
 from codea1_env.judging.relations.neighbours import all_others, documents, spare_parts
+from codea1_env.judging.relations.tree_values import is_seen
 from codea1_env.judging.relations.truth import fits, holds_of, part_of, says
 from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
@@ -174,8 +175,13 @@ def _refused_in_part(test: Expectation, right: bytes, tolerance: Tolerances) -> 
         return None
     try:
         trees: list[Tree] = json.loads(test.value)["t"]
-        value = part_of(part, trees, json.loads(right))
-        values = all_others(value, spare_parts(test.arguments), (), tolerance)
+        tree = json.loads(right)
+        value = part_of(part, trees, tree)
+        holder = part_of(part.parts[0], trees, tree) if part.operator == "attribute" else None
+        if value is None and is_seen(holder):
+            values = [holder]  # a chain of objects goes on
+        else:
+            values = all_others(value, spare_parts(test.arguments), (), tolerance)
         which = json.dumps([[term.operator, *(trees[each.place] for each in term.parts[1:])] for term in part.walk()])
         return _refused_of(_of_part(relation, part), trees, values, tolerance, which)
     except FAILURES:

@@ -559,7 +559,7 @@ def test_an_exception_is_an_answer_where_the_problem_says_so(
     ("changes", "statuses"),
     [
         ({}, ("kept", "wrong_relation", "raises", "kept")),
-        ({"raises": ("ValueError",)}, ("wrong_relation", "wrong_relation", "raises", "kept")),  # its text is no answer
+        ({"raises": ("ValueError",)}, ("rejected", "wrong_relation", "raises", "kept")),  # its text is no answer
         ({"raises": ("KeyError",)}, ("raises", "raises", "raises", "raises")),
         ({"raises": ("Own",), "reference_solution": OWN_ROOT}, ("wrong_relation", "wrong_relation", "raises", "kept")),
         ({"raises": ()}, ("kept", "wrong_relation", "raises", "kept")),  # a `raise` of the reference says it

@@ -56,6 +56,8 @@ def f(values):
         head = Node(value, head)
     return head
 """
+FOUND = "import re\ndef f(text):\n    return re.search(r'\\d+(x)?', text)\n"
+MADE = "import re, ipaddress\nimport pandas as pd\ndef f(text):\n    return eval(text)\n"
 TIME = "import time\ndef f(n):\n    return time.gmtime(n)\n"
 TABLE = """
 import pandas as pd
@@ -91,6 +93,24 @@ CLAIMS = [
     (ROWS, "f(2)[5] == 5", "rejected"),
     (ROWS, "f(2)[1] == 5", "wrong_relation"),
     (TABLE, "f(2).nothing.max() == 2", "rejected"),
+    # Objects of libraries that are told by their attributes and their text.
+    (FOUND, "f('a12')", "kept"),
+    (FOUND, "f('a12') is not None", "kept"),
+    (FOUND, "f('a12')[0] == '12'", "kept"),
+    (FOUND, "f('a12')[1] is None", "kept"),
+    (FOUND, "f('a12')[2] == '12'", "rejected"),
+    (FOUND, "f('a12').start() == 1", "kept"),
+    (FOUND, "f('a12').start() == 2", "wrong_relation"),
+    (FOUND, "not f('a12')", "wrong_relation"),
+    (MADE, "f('re.compile(\"a+\")').pattern == 'a+'", "kept"),
+    (MADE, "isinstance(f('ValueError(1)'), ValueError)", "vacuous"),
+    (MADE, "isinstance(f('ValueError(1)'), KeyError)", "wrong_relation"),
+    (MADE, "str(f('ValueError(1)')) == '1'", "kept"),
+    (MADE, "str(f('ipaddress.ip_address(1)')) == '0.0.0.1'", "kept"),
+    (MADE, "f('ipaddress.ip_address(1)').is_private is True", "kept"),
+    (MADE, 'f(\'pd.Period("2020-01", "M")\').month == 1', "kept"),
+    (MADE, "f('pd.Interval(1, 3)').length == 2", "kept"),
+    (MADE, "2 in f('pd.Interval(1, 3)')", "rejected"),
     # Objects whose parts are nothing.
     (POINT, "f('0,0') == Point(0, 0)", "kept"),
     (POINT, "f('0,0') == Point(0, 1)", "wrong_relation"),

@@ -380,8 +380,10 @@ def _seen(body: list[Any], spare: Sequence[Tree]) -> list[Any]:
     listed = _sequences(items, spare) if items is not None else [None]
     turns = max(len(rows), len(listed))
     paired = [(rows[turn % len(rows)], listed[turn % len(listed)]) for turn in range(turns)]
-    return [{"v": ["object", name, [*hooks, *(list(pair) for pair in zip(names, row, strict=True))], part, end]}
-            for row, part in paired]  # fmt: skip
+    found = [{"v": ["object", name, [*hooks, *(list(pair) for pair in zip(names, row, strict=True))], part, end]}
+             for row, part in paired]  # fmt: skip
+    is_match = name == "Match" and "regs" in names
+    return [None, *found[-1:]] if is_match else found  # a match is there, or none
 
 
 def _arrays(shape: list[int], items: list[Any], spare: Sequence[Tree]) -> list[list[Any]]:

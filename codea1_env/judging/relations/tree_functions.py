@@ -131,6 +131,10 @@ def _index(tree: Any, at: Any) -> Any:
         raise ValueError("no index")
     if isinstance(moment := moment_in(tree), range):
         return number_tree(moment[at])
+    if is_seen(tree) and tree["v"][:2] == ["object", "Match"]:
+        told = dict(attributes_of(tree))
+        start, end = told["regs"]["t"][at]["t"]
+        return _slice(told["string"], start, end) if start >= 0 else None
     if is_set(tree) or is_seen(tree):
         raise ValueError("no index")
     return items_of(tree)[at]

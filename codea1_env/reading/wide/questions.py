@@ -48,7 +48,7 @@ _WAITING = "asyncio.run"
 _CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.BinOp, ast.UnaryOp)
 _OF_DATA = frozenset(
     name for kind in (str, bytes, list, tuple, dict, set, int, float, complex, range) for name in dir(kind)
-)
+) - {"start"}  # of a range, which nobody calls
 """Methods of plain data: what a question calls belongs to the program, and what data says of itself is a relation."""
 _ASKING = frozenset("abs repr len round int float bool complex bytes hash".split())
 """Functions of Python's that ask an object's class; what `str` and an iteration give belongs to the object's data."""

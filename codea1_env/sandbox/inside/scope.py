@@ -185,9 +185,12 @@ def is_instance(value: Any, kinds: Any) -> bool:
         listed += [each] if isinstance(each, type) else []
     if not found and any(kind is not bool and issubclass(kind, type(value)) for kind in listed):
         raise TypeError("what derives from a class is data of that class")
-    if type(value) is Seen:
+    if type(value) is not Seen:
+        return found
+    names = [kind.__name__ for kind in listed if issubclass(kind, BaseException)]
+    if len(names) < len(listed):
         raise TypeError("likewise")
-    return found
+    return not {*names}.isdisjoint(vars(value)["__classes__"])
 
 
 class Seen:

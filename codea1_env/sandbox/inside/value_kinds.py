@@ -37,8 +37,11 @@ _VARARGS = 4
 _HOOKS = ("__len__", "__bool__", "__next__")
 """What a class may define of which is told that it does, and not what it says."""
 
-_TOLD = {("types", "SimpleNamespace"), ("uuid", "UUID"), ("pathlib", "PurePath")}
-"""Classes of the standard library whose objects are told by their attributes and their text."""
+_TOLD = {
+    ("types", "SimpleNamespace"), ("uuid", "UUID"), ("pathlib", "PurePath"), ("re", "Match"), ("re", "Pattern"),
+    ("builtins", "BaseException"), ("ipaddress", "_BaseAddress"), ("pandas", "Period"), ("pandas", "Interval"),
+}  # fmt: skip
+"""Classes of libraries whose objects are told by their attributes and their text."""
 
 classes_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
@@ -153,6 +156,7 @@ class Reading:
         asked += [("__str__", lambda: str(value))] if _defines(bases, "__str__") else []
         asked += [("__repr__", lambda: repr(value))] if _defines(bases, "__repr__") and not is_text else []
         asked += [(name, lambda: True) for name in _HOOKS if _defines(bases, name)]
+        asked += [("__classes__", lambda: _exceptions(bases))] if BaseException in bases else []
         if made is not None:
             asked += [("__match_args__", lambda: made), ("__defaults__", lambda: _usual(bases))]
         for name, ask in asked:
@@ -198,6 +202,12 @@ def _usual(bases: tuple[type, ...]) -> dict[str, Any]:
     return {name: made.get(name, value) for name, value in given.items()}
 
 
+def _exceptions(bases: tuple[type, ...]) -> tuple[str, ...]:
+    """Of the classes those that are exceptions of Python's own."""
+    named = [(name_of(base), base) for base in bases[:-1]]
+    return tuple([name for name, base in named if vars(builtins).get(name) is base])
+
+
 def _is_member(bases: tuple[type, ...]) -> bool:
     return any(base.__module__ == "enum" and base.__name__ == "Enum" for base in bases)
 
@@ -236,7 +246,7 @@ def identity(value: Any, kind: type, reading: Reading) -> Any:
     if kind is _VALUES:
         return {"v": ["values", reading.trees(value)]}
     is_own = bool(kind.__flags__ & _HEAP_TYPE) and str(kind.__module__).partition(".")[0] not in _LIBRARIES
-    is_told = any((base.__module__, base.__name__) in _TOLD for base in bases)
+    is_told = any((str(base.__module__).partition(".")[0], base.__name__) in _TOLD for base in bases)
     if (is_own or is_told) and type not in bases:
         return reading.object(value, bases)
     if not (_defines(bases, "__iter__") and _defines(bases, "__next__")):

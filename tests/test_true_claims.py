@@ -57,7 +57,8 @@ def f(values):
     return head
 """
 FOUND = "import re\ndef f(text):\n    return re.search(r'\\d+(x)?', text)\n"
-MADE = "import re, ipaddress\nimport pandas as pd\ndef f(text):\n    return eval(text)\n"
+MADE = "import re, ipaddress\nimport numpy as np\nimport pandas as pd\ndef f(text):\n    return eval(text)\n"
+NAMED = "import collections\nP = collections.namedtuple('P', 'x y')\ndef f(n):\n    return P(n, 2)\n"
 TIME = "import time\ndef f(n):\n    return time.gmtime(n)\n"
 TABLE = """
 import pandas as pd
@@ -145,6 +146,16 @@ CLAIMS = [
     (ROWS, "isinstance(f(2), str) or isinstance(f(2), dict)", "wrong_relation"),
     (COUNTS, "isinstance(f('aa'), defaultdict)", "rejected"),
     (COUNTS, "isinstance(f('aa'), dict)", "vacuous"),
+    (COUNTS, "str(f('aa')).startswith('defaultdict')", "rejected"),
+    (COUNTS, "str(f('aa')).startswith('Counter')", "wrong_relation"),
+    (MADE, "f('np.bool_(True)') is not True", "rejected"),
+    (MADE, "(f('np.bool_(True)') is True) is False", "rejected"),
+    (MADE, "str(f('[np.int64(1)]')) == '[np.int64(1)]'", "rejected"),
+    (MADE, "isinstance(f('bytearray(b\\'a\\')'), bytearray)", "rejected"),
+    (MADE, "str(f('pd.Timedelta(hours=30)')) == '1 days 06:00:00'", "rejected"),
+    (NAMED, "str(f(1)) == 'P(x=1, y=2)'", "kept"),
+    (NAMED, "str(f(1)) == '(1, 2)'", "wrong_relation"),
+    (NAMED, "len(f(1).x * [0]) == 1", "kept"),
     # What objects equal, and how they are shown, is for their class to say.
     (PATH, "from pathlib import Path\nf() == Path('a/b.txt')", "kept"),
     (PATH, "from pathlib import Path\nf() == Path('a/c.txt')", "wrong_relation"),

@@ -42,6 +42,8 @@ NO_ENTRY_POINT = "NoEntryPoint"
 """What the sandbox calls it where a program loads and does not define a callable entry point."""
 _MAX_ANSWER = 1 << 16
 """Bytes of a value that solutions may agree on: agreement takes comparing each with each."""
+_SEEN = (b'{"v":', b'["DataFrame"', b'["namedtuple"')
+"""How values begin that have a source of their own where they are looked at."""
 _TRUTHS = (b"true", b"false")
 _FAILURES = {
     OutcomeKind.ERROR: Verdict.ERROR,
@@ -254,7 +256,7 @@ def _looking(look: str, value: bytes) -> str:
     """The expression of a look at a value; one that raises, for what has no source."""
     try:
         tree = json.loads(value)
-        source = tree_source(looked_at(tree) if is_by_identity(value) or b'["DataFrame"' in value else tree)
+        source = tree_source(looked_at(tree) if any(tag in value for tag in _SEEN) else tree)
     except (ValueError, TypeError, LookupError, RecursionError):
         source = "[][0]"
     return f"(lambda {RETURNED}: {look})({source})"

@@ -274,7 +274,7 @@ def _related(
     if stated.or_look and not stated.look and (status is Status.WRONG_RELATION or reason in _LOOKED_AT):
         as_looked = replace(stated, look=stated.or_look, relation=replace(LOOKED, raising=raising), calls=())
         looked = related(judge, as_looked, reference.value, others, tolerance, earlier)
-        if looked[0] not in (status, Status.REJECTED):
+        if looked[0] not in (status, Status.REJECTED) or looked[1] == Reason.NOT_PLAIN_DATA:
             (status, reason), stated = looked, as_looked
     if status is not Status.KEPT:
         return _without_value(test, status, reason, stated if status is Status.WRONG_RELATION else None)

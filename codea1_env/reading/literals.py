@@ -236,6 +236,9 @@ def looked_at(tree: Tree) -> Tree:
         if b'{"v":' not in text and b'{"e":' not in text:  # with the types of its columns, and each of equal names
             return {"e": f"pd.DataFrame({DECODED}({text.decode()!r}))"}
     parts: Any = looked_at(body) if type(body) is list else body
+    if tag == "k" and type(body) is list and body[:1] == ["namedtuple"]:
+        _, name, fields, items = parts
+        return {"e": f"collections.namedtuple({name!r}, {fields!r}, rename=True)(*{tree_source(items)})"}
     return {"e": _seen_source(parts)} if tag == "v" else {tag: parts}
 
 

@@ -46,7 +46,7 @@ from codea1_env.judging.relations.truth import fits, holds_of, part_of, says
 from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import Tolerances
-from codea1_env.reading.literals import Tree, encode
+from codea1_env.reading.literals import Tree, encode, tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.wide.relation import RETURNED_VALUE, Relation
 from codea1_env.rewards.duel import Status
@@ -110,7 +110,7 @@ def related(
     if said is None:
         return Status.REJECTED, Reason.EVALUATION_ERROR
     if not said:
-        is_told = not _is_true_of_numpys(judge, test, right, tolerance)
+        is_told = not _may_be_true(judge, test, right, tolerance)
         return (Status.WRONG_RELATION, "") if is_told else (Status.REJECTED, Reason.NOT_PLAIN_DATA)
     asked = test, right, mutants, tolerance
     refused = _refused_by_look(judge, *asked) if test.look else _refused(*asked)
@@ -124,30 +124,34 @@ def related(
     return Status.KEPT, ""
 
 
-def _is_true_of_numpys(judge: Judge, test: Expectation, right: bytes, tolerance: Tolerances) -> bool:
-    """Whether it is true if numbers are of numpy's own types, which come back as Python's: data do not tell them."""
+def _may_be_true(judge: Judge, test: Expectation, right: bytes, tolerance: Tolerances) -> bool:
+    """Whether it is true if values are of libraries' types which come back as Python's: data do not tell these."""
     assert test.relation is not None
     if not test.look:
-        return says(test.relation, test.value, right, tolerance, of_numpys=True) is True
+        return says(test.relation, test.value, right, tolerance, is_foreign=True) is True
     tree = json.loads(right)
-    numpys = _of_numpys(tree)
-    return numpys != tree and judge.tried_on(test.look, [encode(numpys)])[0] is True
+    foreign = _foreign(tree)
+    return foreign != tree and judge.tried_on(test.look, [encode(foreign)])[0] is True
 
 
-_OF_NUMPY = {bool: "np.bool_", int: "np.int64", float: "np.float64"}
+_FOREIGN = {bool: "np.bool_", int: "np.int64", float: "np.float64"}
 
 
-def _of_numpys(tree: Any) -> Any:
-    """With code for numbers that stand alone, in lists, in tuples or as values of dicts."""
-    if type(tree) in _OF_NUMPY:
-        return {"e": f"{_OF_NUMPY[type(tree)]}({tree!r})"}
+def _foreign(tree: Any) -> Any:
+    """With code for what may have been of other types: whole, in lists, in tuples or as values of dicts."""
+    if type(tree) in _FOREIGN:
+        return {"e": f"{_FOREIGN[type(tree)]}({tree!r})"}
     if type(tree) is list:
-        return [*map(_of_numpys, tree)]
+        return [*map(_foreign, tree)]
     match tree:
         case {"t": list() as items}:
-            return {"t": [*map(_of_numpys, items)]}
+            return {"t": [*map(_foreign, items)]}
         case {"d": list() as pairs}:
-            return {"d": [[key, _of_numpys(value)] for key, value in pairs]}
+            return {"e": f"defaultdict(int, {tree_source({'d': [[key, _foreign(value)] for key, value in pairs]})})"}
+        case {"b": _}:
+            return {"e": f"bytearray({tree_source(tree)})"}
+        case {"k": ["datetime" | "timedelta" as kind, *_]}:
+            return {"e": f"pd.{'Timestamp' if kind == 'datetime' else 'Timedelta'}({tree_source(tree)})"}
     return tree
 
 

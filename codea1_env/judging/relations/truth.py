@@ -39,16 +39,16 @@ def holds(relation: Relation, constants: bytes, returned: bytes, tolerance: Tole
 
 
 def says(
-    relation: Relation, constants: bytes, returned: bytes, tolerance: Tolerances | float, *, of_numpys: bool = False
+    relation: Relation, constants: bytes, returned: bytes, tolerance: Tolerances | float, *, is_foreign: bool = False
 ) -> bool | None:
     """Likewise; None where it is undefined, as where Python would raise or the data do not tell, where the value is not
-    plain data, and where they are far too large (`fits`). `of_numpys`: if numbers are of numpy's own types, which come
-    back as Python's."""
+    plain data, and where they are far too large (`fits`). `is_foreign`: if values are of libraries' types which come
+    back as Python's, as numpy's numbers do."""
     if is_opaque(returned) or _work(relation, constants, returned) > _SLACK * MAX_WORK:
         return None
     try:
         trees, tree = json.loads(constants)["t"], json.loads(returned)
-        return _truth_of(relation, trees, tree, Tolerances.of(tolerance), of_numpys)
+        return _truth_of(relation, trees, tree, Tolerances.of(tolerance), is_foreign)
     except FAILURES:
         return None
 
@@ -73,10 +73,10 @@ def holds_of(relation: Relation, constants: Sequence[Tree], returned: Tree, tole
 
 
 def _truth_of(
-    relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances, of_numpys: bool = False
+    relation: Relation, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances, is_foreign: bool = False
 ) -> bool:
     require_sound(returned)
-    return truth(_Evaluation(constants, returned, tolerance, of_numpys).of(relation))
+    return truth(_Evaluation(constants, returned, tolerance, is_foreign).of(relation))
 
 
 def part_of(term: Relation, constants: Sequence[Tree], right: Tree) -> Tree:
@@ -84,17 +84,22 @@ def part_of(term: Relation, constants: Sequence[Tree], right: Tree) -> Tree:
     return _Evaluation(constants, right, Tolerances.of(0)).of(term)  # type: ignore[no-any-return]  # a tree
 
 
+def _comes_of_others(tree: Tree) -> bool:
+    """Whether values of libraries' types come back as this: numpy's numbers, bytearrays, dicts of other classes."""
+    return type(tree) in (bool, int, float) or (type(tree) is dict and not {"b", "d"}.isdisjoint(tree))
+
+
 class _Evaluation:
     """One relation on one value."""
 
     def __init__(
-        self, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances, of_numpys: bool = False
+        self, constants: Sequence[Tree], returned: Tree, tolerance: Tolerances, is_foreign: bool = False
     ) -> None:
         self._constants = constants
         self._returned = returned
         self._tolerance = tolerance.or_laxer(ROUNDING)
         self._element: Tree = None
-        self._of_numpys = of_numpys
+        self._is_foreign = is_foreign
 
     def of(self, term: Relation) -> Any:
         """The term's value, a tree. Raises one of FAILURES."""
@@ -114,8 +119,9 @@ class _Evaluation:
         if name == "each":
             return list(self._each(*parts))
         values = [self.of(part) for part in parts]
-        if self._of_numpys and name in ("isinstance", "hastype") and type(values[0]) in (bool, int, float):
-            return False
+        is_of_type = name in ("is", "isnot", "isinstance", "hastype") and not parts[0].is_truth
+        if self._is_foreign and is_of_type and _comes_of_others(values[0]):
+            return name == "isnot"
         if name in COMPARED:
             return COMPARED[name](self._tolerance, *values)
         return OPERATORS[name](*values)

@@ -136,7 +136,7 @@ SHORT: Mapping[str, str] = {
 """Names that mean a module's also where nobody imports them."""
 PACKAGES = ("numpy", "pandas")
 """Of the modules: those that the standard library does not have."""
-_NOT_KEPT = frozenset("attrs cat categories codes flags freq ordered".split())
+_NOT_KEPT = frozenset("attrs cat categories codes flags freq freqstr ordered".split())
 """What data do not keep of tables."""
 _WORDS = re.compile(r"[^\W\d]\w*")
 
@@ -172,7 +172,8 @@ def attribute_of(value: Any, name: str) -> Any:
     found = getattr(value, name)
     if name[:1] == "_" or name in _NOT_KEPT or callable(found):
         raise AttributeError(name)
-    if kind is not Seen and kind.__module__.partition(".")[0] not in ("types", "pandas"):
+    is_told = kind is Seen or hasattr(kind, "_fields")
+    if not is_told and kind.__module__.partition(".")[0] not in ("types", "pandas"):
         raise AttributeError(name)
     return found
 

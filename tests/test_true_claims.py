@@ -73,6 +73,7 @@ def f():
     table.columns.name, table.attrs = "c", {"by": 2}
     return table
 """
+LEVELS = "import pandas as pd\ndef f(n):\n    return pd.DataFrame({('a', 'x'): [n], ('a', 'y'): [2]})\n"
 TYPES = """
 import pandas as pd
 def f(n):
@@ -183,6 +184,9 @@ CLAIMS = [
     (GROUPS, "f().columns.name == 'c'", "rejected"),
     (GROUPS, "f().columns.names == ['c']", "rejected"),
     (GROUPS, "f().attrs == {'by': 2}", "rejected"),
+    (LEVELS, "f(1).columns.nlevels == 2", "vacuous"),
+    (LEVELS, "f(1)['a'].shape == (1, 2)", "vacuous"),
+    (LEVELS, "f(1)['a']['x'].tolist() == [1]", "kept"),
     (TYPES, "f(2).dtypes['b'] == 'category'", "vacuous"),
     (TYPES, "f(2).dtypes.astype(str).tolist() == ['object', 'category']", "vacuous"),
     (CATEGORIES, "f('ba').cat.categories.tolist() == ['a', 'b']", "rejected"),

@@ -514,7 +514,7 @@ def _table(kind: str, parts: list[Any], decode: Callable[[Any], Any]) -> Any:
         case "DataFrame", [columns, index, values, dtypes]:
             made = pandas.DataFrame(dict(enumerate(map(decode, values))), index=decode(index))
             made = made.astype(dict(enumerate(dtypes)))
-            made.columns = decode(columns)
+            made.columns = pandas.Index(decode(columns))  # of several levels where they are tuples
             return made
         case "NaT" | "NA", []:
             return getattr(pandas, kind)

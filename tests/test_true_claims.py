@@ -59,6 +59,7 @@ def f(values):
 FOUND = "import re\ndef f(text):\n    return re.search(r'\\d+(x)?', text)\n"
 MADE = "import re, ipaddress\nimport numpy as np\nimport pandas as pd\ndef f(text):\n    return eval(text)\n"
 NAMED = "import collections\nP = collections.namedtuple('P', 'x y')\ndef f(n):\n    return P(n, 2)\n"
+VIEW = "def f(text):\n    return dict.fromkeys(text, 1).items()\n"
 TIME = "import time\ndef f(n):\n    return time.gmtime(n)\n"
 TABLE = """
 import pandas as pd
@@ -154,6 +155,8 @@ CLAIMS = [
     (MADE, "str(f('[np.int64(1)]')) == '[np.int64(1)]'", "rejected"),
     (MADE, "isinstance(f('bytearray(b\\'a\\')'), bytearray)", "rejected"),
     (MADE, "str(f('pd.Timedelta(hours=30)')) == '1 days 06:00:00'", "rejected"),
+    (VIEW, "str(f('ba')) == \"dict_items([('b', 1), ('a', 1)])\"", "kept"),
+    (VIEW, "[key for key, _ in f('ba')][0] == 'b'", "vacuous"),
     (NAMED, "str(f(1)) == 'P(x=1, y=2)'", "kept"),
     (NAMED, "str(f(1)) == '(1, 2)'", "wrong_relation"),
     (NAMED, "len(f(1).x * [0]) == 1", "kept"),
@@ -167,6 +170,7 @@ CLAIMS = [
     (NAMESPACE, "import types\nf(1) == types.SimpleNamespace(a=1, b=2)", "kept"),
     (NAMESPACE, "import types\nf(1) == types.SimpleNamespace(a=1)", "rejected"),
     (OWN, "f(2) == Own(2)", "rejected"),
+    (MADE, "len([each for each in f('[KeyError(1)]') if each != None]) == 2", "wrong_relation"),
     (OWN, "[f(2)] == sorted([f(2)], key=str)", "rejected"),
     # Columns as attributes, rows that a condition chooses.
     (TABLE, "f(2).a.max() == 2", "kept"),

@@ -42,7 +42,7 @@ NO_ENTRY_POINT = "NoEntryPoint"
 """What the sandbox calls it where a program loads and does not define a callable entry point."""
 _MAX_ANSWER = 1 << 16
 """Bytes of a value that solutions may agree on: agreement takes comparing each with each."""
-_SEEN = (b'{"v":', b'["DataFrame"', b'["namedtuple"')
+_SEEN = (b'{"v":', b'["DataFrame"', b'["namedtuple"', b'["keys"', b'["items"')
 """How values begin that have a source of their own where they are looked at."""
 _TRUTHS = (b"true", b"false")
 _FAILURES = {

@@ -225,7 +225,8 @@ def _int_source(value: int) -> str:
 
 
 def looked_at(tree: Tree) -> Tree:
-    """A tree that has a source where this one has none: with code for what can be looked at alone."""
+    """A tree that has a source where this one has none, or one that equals it and is shown otherwise: with code for
+    what can be looked at alone."""
     if type(tree) is list:
         return [looked_at(item) for item in tree]
     if type(tree) is not dict:
@@ -236,10 +237,16 @@ def looked_at(tree: Tree) -> Tree:
         if b'{"v":' not in text and b'{"e":' not in text:  # with the types of its columns, and each of equal names
             return {"e": f"pd.DataFrame({DECODED}({text.decode()!r}))"}
     parts: Any = looked_at(body) if type(body) is list else body
-    if tag == "k" and type(body) is list and body[:1] == ["namedtuple"]:
-        _, name, fields, items = parts
-        return {"e": f"collections.namedtuple({name!r}, {fields!r}, rename=True)(*{tree_source(items)})"}
-    return {"e": _seen_source(parts)} if tag == "v" else {tag: parts}
+    match tag, parts:
+        case "v", _:
+            return {"e": _seen_source(parts)}
+        case "k", ["namedtuple", name, fields, items]:
+            return {"e": f"collections.namedtuple({name!r}, {fields!r}, rename=True)(*{tree_source(items)})"}
+        case "k", ["keys", members]:
+            return {"e": f"dict.fromkeys({tree_source(members)}).keys()"}
+        case "k", ["items", pairs]:
+            return {"e": f"dict({tree_source(pairs)}).items()"}
+    return {tag: parts}
 
 
 def _tagged_source(tag: str, body: Any) -> str:

@@ -206,6 +206,8 @@ class Seen:
         import types
 
         told, kind = vars(self), self.__dict__["__kind__"]
+        if other is None:
+            return False
         if isinstance(other, pathlib.PurePath) and kind in ("PosixPath", "PurePosixPath"):
             return bool(told["__str__"] == str(other))
         names = {name for name in told if name[:1] != "_"}

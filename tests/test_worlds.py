@@ -266,6 +266,23 @@ def test_an_honest_program_comes_to_what_plain_python_says(sandbox: LocalSandbox
     assert run(sandbox, source).denied == ()
 
 
+OF_ITS_TEXT = {
+    "import inspect\ndef g():\n    return 1\ndef f(x): return inspect.getsource(g)\n": "def g():\n    return 1\n",
+    "import inspect\nclass A:\n    b = 1\ndef f(x): return inspect.getsource(A)\n": "class A:\n    b = 1\n",
+    "import traceback\ndef f(x):\n    try: x / 0  # here\n    except Exception: return traceback.format_exc().split('\\n')[2]\n": "    try: x / 0  # here",
+    "import inspect\ndef f(x): return {f.__code__.co_filename, inspect.getsourcefile(f)} - {__file__} or 'same'\n": "same",
+}
+
+
+@pytest.mark.parametrize("source", OF_ITS_TEXT)
+def test_a_program_may_read_its_own_text(sandbox: LocalSandbox, source: str) -> None:
+    assert value(sandbox, source) == OF_ITS_TEXT[source]
+    problem = Problem("p", "q", "run", kind="program", reference_solution="print(1)", time_limit_s=2.0)
+    tests = [TestCase("run('')", repr(f"{OF_ITS_TEXT[source]}\n"))]
+    (grade,) = Arena(sandbox).grade(problem, [f"{source}print(f(1))"], tests)
+    assert grade.verdicts == (Verdict.PASS,)
+
+
 OTHERS = {
     "pandas": "import pandas as pd\ndef f(x): return pd.DataFrame({'a': [1, 2, 2]}).groupby('a').size().tolist()",
     "scipy": "from scipy import stats\nfrom scipy.optimize import minimize_scalar\n"

@@ -181,10 +181,11 @@ def _codea1_loop(asyncio):
 # What runs it is the sandbox's own (`sandbox/inside/streams.py`), which knows real descriptors.
 _PROGRAM = """
 import sys
-_codea1_code = compile({source!r}, "<program>", "exec", dont_inherit=True)
+_codea1_text = {source!r}
+_codea1_code = compile(_codea1_text, "program.py", "exec", dont_inherit=True)
 
 def {entry}(text):
-    return sys.modules["widening"].run_program(_codea1_code, text)
+    return sys.modules["widening"].run_program(_codea1_text, text, code=_codea1_code)
 """
 _PROGRAM_BY_ITSELF = """
 import sys

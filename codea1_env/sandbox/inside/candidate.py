@@ -198,11 +198,9 @@ def _collect_garbage() -> None:
         _collect()
 
 
-def _executed(code: types.CodeType) -> dict[str, Any]:
+def _executed(code: types.CodeType, source: str) -> dict[str, Any]:
     """The namespace of a new module after its body has run. Raises what the body raises."""
-    module = types.ModuleType("solution")
-    module.__file__ = "solution.py"
-    sys.modules["solution"] = module
+    module = widening.new_module("solution", code.co_filename, source)
     exec(code, module.__dict__)
     return module.__dict__
 
@@ -211,13 +209,13 @@ def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, di
     """What its text names and its namespace after its body has run; None after writing why it has none."""
     marks.begin()  # what is constant is made as it is compiled
     try:
-        code = compile(job["source"], "<program>", "exec", dont_inherit=True)
+        code = compile(job["source"], "solution.py", "exec", dont_inherit=True)
         seen = _looked_at(job, code, results) if len(job["sizes"]) > 1 else None
         if seen and job.get("looks") and (not marks.is_watching or seen.alone_because()):
             results.write(ALONE)
         if seen and job.get("looks") and seen.evaluates:
             _look_at_evaluated(seen, results)
-        namespace = _executed(code)
+        namespace = _executed(code, job["source"])
         if job.get("epilogue"):
             exec(compile(job["epilogue"], "<program>", "exec", dont_inherit=True), namespace)
         if seen and job.get("looks") and _is_told_apart(seen.makes_sets, seen.loads_sets):

@@ -181,11 +181,33 @@ def _counted(start: Callable[..., Any]) -> Callable[..., Any]:
     return start_new_thread
 
 
-def run_program(program: "str | types.CodeType", text: str, reports: bool = False) -> object:
+class _Text:
+    """The loader of a program's module: who shows lines of it, as `inspect` and tracebacks do, asks for its text."""
+
+    @staticmethod
+    def get_source(name: str) -> str:
+        return _source
+
+
+_source = ""
+
+
+def new_module(name: str, file: str, source: str) -> types.ModuleType:
+    """For a program's names."""
+    global _source
+    _source = source
+    module = types.ModuleType(name)
+    module.__file__, module.__loader__ = file, _Text  # type: ignore[assignment]
+    sys.modules[name] = module
+    return module
+
+
+def run_program(program: str, text: str, reports: bool = False, code: types.CodeType | None = None) -> object:
     """What a whole program prints for the input `text`, which is what its output file holds in the end, however it got
     there. Raises what the program raises, SystemExit where it says that it failed.
 
-    `reports`: what it prints, what it complains of, and its exit status, in a list, also where it failed."""
+    `reports`: what it prints, what it complains of, and its exit status, in a list, also where it failed. `code`: of the
+    program, where it is compiled already."""
     with _open(0, "wb", closefd=False) as given:
         given.write(text.encode("utf-8", "surrogateescape"))
     os.lseek(0, 0, os.SEEK_SET)
@@ -212,13 +234,11 @@ def run_program(program: "str | types.CodeType", text: str, reports: bool = Fals
     for stream, name in ((sys.stdin, "<stdin>"), (sys.stdout, "<stdout>"), (sys.stderr, "<stderr>")):
         stream.buffer.raw.name = name  # type: ignore[attr-defined]
     atexit._clear()
-    module = types.ModuleType("__main__")
-    sys.modules["__main__"] = module
-    module.__dict__.update(exit=sys.exit, quit=sys.exit, __file__="program.py")
+    module = new_module("__main__", "program.py", program)
+    module.__dict__.update(exit=sys.exit, quit=sys.exit)
     status = 0
     try:
-        code = compile(program, "<program>", "exec", dont_inherit=True) if isinstance(program, str) else program
-        exec(code, module.__dict__)
+        exec(code or compile(program, "program.py", "exec", dont_inherit=True), module.__dict__)
     except SystemExit as stop:
         if stop.code not in (None, 0):
             if not reports:

@@ -283,6 +283,21 @@ def test_a_program_may_read_its_own_text(sandbox: LocalSandbox, source: str) -> 
     assert grade.verdicts == (Verdict.PASS,)
 
 
+@pytest.mark.parametrize(
+    ("source", "right"),
+    [
+        ("def g(): return 3\ndef f(x):\n    from __main__ import g\n    return g()", 3),
+        ("import __main__\ndef g(): return 3\ndef f(x): return __main__.g() if __main__.g is g else 0", 3),
+        ("import timeit\nseen = []\ndef g(x): seen.append(x)\ndef f(x):\n"
+         "    timeit.timeit('g(2)', setup='from __main__ import g', number=2)\n    return sum(seen)", 4),
+        # Nothing of ours is there.
+        ("import __main__\ndef f(x): return sum(name[:1] != '_' for name in vars(__main__))", 1),
+    ],
+)  # fmt: skip
+def test_main_is_the_programs_own_module(sandbox: LocalSandbox, source: str, right: int) -> None:
+    assert value(sandbox, source) == right
+
+
 OTHERS = {
     "pandas": "import pandas as pd\ndef f(x): return pd.DataFrame({'a': [1, 2, 2]}).groupby('a').size().tolist()",
     "scipy": "from scipy import stats\nfrom scipy.optimize import minimize_scalar\n"

@@ -200,9 +200,9 @@ def _collect_garbage() -> None:
 
 def _executed(code: types.CodeType, source: str) -> dict[str, Any]:
     """The namespace of a new module after its body has run. Raises what the body raises."""
-    module = widening.new_module("solution", code.co_filename, source)
-    exec(code, module.__dict__)
-    return module.__dict__
+    namespace: dict[str, Any] = vars(widening.new_module("solution", code.co_filename, source))
+    exec(code, namespace)
+    return namespace
 
 
 def _load(job: dict[str, Any], results: Results) -> tuple[looks.Looks | None, dict[str, Any]] | None:

@@ -193,12 +193,12 @@ _source = ""
 
 
 def new_module(name: str, file: str, source: str) -> types.ModuleType:
-    """For a program's names."""
+    """For a program's names. Where it says `__main__` it means this one, and no other is there under that name."""
     global _source
     _source = source
     module = types.ModuleType(name)
     module.__file__, module.__loader__ = file, _Text  # type: ignore[assignment]
-    sys.modules[name] = module
+    sys.modules[name] = sys.modules["__main__"] = module
     return module
 
 
@@ -206,8 +206,8 @@ def run_program(program: str, text: str, reports: bool = False, code: types.Code
     """What a whole program prints for the input `text`, which is what its output file holds in the end, however it got
     there. Raises what the program raises, SystemExit where it says that it failed.
 
-    `reports`: what it prints, what it complains of, and its exit status, in a list, also where it failed. `code`: of the
-    program, where it is compiled already."""
+    `reports`: what it prints, what it complains of, and its exit status, in a list, also where it failed. `code`: the
+    program's, where it is compiled already."""
     with _open(0, "wb", closefd=False) as given:
         given.write(text.encode("utf-8", "surrogateescape"))
     os.lseek(0, 0, os.SEEK_SET)

@@ -211,6 +211,9 @@ FILES = {
     "    return open('m').read()",
     "logging": "import logging\ndef f(x):\n    logging.basicConfig(filename='log', format='%(message)s', force=True)\n"
     "    logging.warning('w')\n    logging.shutdown()\n    return open('log').read()",
+    "locks": "import fcntl\ndef f(x):\n    with open('l', 'w') as file:\n        fcntl.flock(file, fcntl.LOCK_EX)\n"
+    "        fcntl.lockf(file, fcntl.LOCK_EX)\n        file.write('held')\n        fcntl.flock(file, fcntl.LOCK_UN)\n"
+    "    return open('l').read()",
     "is empty": "import os\ndef f(x): return os.listdir('.')",
 }
 NUMPY = {

@@ -203,7 +203,7 @@ FILES = {
     "    kept.execute('insert into t values (1)')\n    kept.commit()\n"
     "    return kept.execute('select a from t').fetchall()",
     "reading and writing at once": "import os\ndef f(x):\n    with open('b', 'w+b') as file:\n        file.write(b'abcdef')\n"
-    "        file.truncate(4)\n        file.seek(1)\n        left = file.read().decode()\n"
+    "        file.truncate(5)\n        os.truncate('b', 4)\n        file.seek(1)\n        left = file.read().decode()\n"
     "    fd = os.open('b', os.O_RDWR | os.O_APPEND)\n    os.write(fd, b'!')\n    os.fsync(fd)\n"
     "    return left, open('b').read()",
     "memory map": "import mmap\ndef f(x):\n    open('m', 'wb').write(b'hello')\n    with open('m', 'r+b') as file:\n"
@@ -284,6 +284,15 @@ def test_a_program_may_read_its_own_text(sandbox: LocalSandbox, source: str) -> 
     tests = [TestCase("run('')", repr(f"{OF_ITS_TEXT[source]}\n"))]
     (grade,) = Arena(sandbox).grade(problem, [f"{source}print(f(1))"], tests)
     assert grade.verdicts == (Verdict.PASS,)
+
+
+def test_a_program_may_ask_for_its_own_use_and_signal_itself(sandbox: LocalSandbox) -> None:
+    used = "import resource\ndef f(x):\n    for _ in range(200_000): pass\n    own, none = map(resource.getrusage, (0, -1))\n"
+    assert value(sandbox, f"{used}    return own.ru_utime > none.ru_utime == 0.0 and own.ru_maxrss > 0") is True
+    sent = "import signal\ndef f(x):\n    seen = []\n    signal.signal(10, lambda number, frame: seen.append(number))\n"
+    assert value(sandbox, f"{sent}    signal.raise_signal(10)\n    return seen[0]") == 10
+    ends = run(sandbox, "import signal\ndef f(x): signal.raise_signal(9)")
+    assert (ends.outcomes[0].error, ends.denied) == ("PermissionError", ("process",))
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,9 @@ import gc
 import io
 import os
 import resource
+import signal
 import sys
+import time
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -52,7 +54,9 @@ SYS_ADMIN = 21
 _MOST_FILES = 4096
 _INPUT = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _OUTPUT = ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
-_open, _exit, _fstat, _pread = open, os._exit, os.fstat, os.pread
+_MOST_RESIDENT_KIB = 16 << 10
+"""What a program is told that it has taken of memory: how much it was, others had a part in."""
+_open, _exit, _fstat, _pread, _process_time = open, os._exit, os.fstat, os.pread, time.process_time
 
 answer: "Callable[[Callable[[], object]], None]" = lambda come_to: None  # noqa: E731
 """Writes what a function comes to: where the program leaves by `os._exit`, before it is gone. Set by the job."""
@@ -137,6 +141,26 @@ def count_threads() -> None:
                 threading[f"_{name}"] = counted
 
 
+def stand_in_for_the_kernel() -> None:
+    """In a zygote: what the kernel does not do here, as far as it concerns the process alone. Of its use there is its
+    own time; a signal that it sends itself comes as one from outside would."""
+    raise_signal = signal.raise_signal
+
+    def getrusage(who: int) -> resource.struct_rusage:
+        if who not in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN, resource.RUSAGE_THREAD):
+            raise ValueError("invalid who parameter")
+        own_s = _process_time() if who != resource.RUSAGE_CHILDREN else 0.0
+        return resource.struct_rusage((own_s, 0.0, _MOST_RESIDENT_KIB, *[0] * 13))
+
+    def raised(number: int, /) -> None:
+        if callable(signal.getsignal(number)):
+            _thread.interrupt_main(number)  # type: ignore[arg-type]
+        else:
+            raise_signal(number)
+
+    resource.getrusage, signal.raise_signal = getrusage, functools.wraps(raise_signal)(raised)
+
+
 def import_modules(has_processes: bool) -> None:
     """In a zygote of a wider world: those that programs with threads use. What stands in for the rest is set there."""
     import multiprocessing.context
@@ -147,12 +171,19 @@ def import_modules(has_processes: bool) -> None:
         cores = min(os.cpu_count() or 1, _MOST_CORES)
         os.cpu_count = lambda: cores
         return
+    os.truncate = _truncate
     # Threads of one process need no lock in shared memory, and a pool of processes ends where it starts one.
     context: Any = multiprocessing.context.BaseContext
     context.Lock = lambda self: threading.Lock()
     context.RLock = lambda self: threading.RLock()
     context.Semaphore = lambda self, value=1: threading.Semaphore(value)
     context.BoundedSemaphore = lambda self, value=1: threading.BoundedSemaphore(value)
+
+
+def _truncate(path: Any, length: int) -> None:
+    """By a descriptor, as the kernel permits it."""
+    with _open(path, "r+b", 0, closefd=not isinstance(path, int)) as file:
+        file.truncate(length)
 
 
 def _of_a_file(change: Callable[..., None]) -> Callable[..., None]:

@@ -208,6 +208,8 @@ def isolate(
     if options["is_wide"]:
         wide = widening.Widening(options, layers, [*readable, *commands, *added], hidden)
         widening.import_modules(wide.has_processes)
+    if wide is None or not wide.has_processes:
+        widening.stand_in_for_the_kernel()
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115

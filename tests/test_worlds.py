@@ -159,6 +159,12 @@ THREADS = {
         "    asyncio.set_event_loop(loop)\n    try:\n        return loop.run_until_complete(one())\n"
         "    finally:\n        loop.close()"
     ),
+    "locks of multiprocessing": (
+        "import multiprocessing as mp, threading\ndef f(x):\n    queue, lock, met = mp.Queue(), mp.Lock(), mp.Barrier(4)\n"
+        "    def put(n):\n        met.wait()\n        with lock: queue.put(n)\n"
+        "    threads = [threading.Thread(target=put, args=(n,)) for n in range(4)]\n    for thread in threads: thread.start()\n"
+        "    return sorted(queue.get() for _ in threads)"
+    ),
     "a pipe": (
         "import os, threading\ndef f(x):\n    read, write = os.pipe()\n"
         "    threading.Thread(target=lambda: (os.write(write, b'hello'), os.close(write))).start()\n"
@@ -452,6 +458,9 @@ DENIALS = {
     "import subprocess\ndef f(x): return subprocess.run(['true'])": "process",
     "import subprocess\ndef f(x): return subprocess.run(['true'], capture_output=True)": "process",
     "import os\ndef f(x): return os.popen('true').read()": "process",
+    "import os, threading\ndef f(x): threading.Thread(target=os.system, args=('true',)).start()": "process",
+    "import asyncio\ndef f(x): return asyncio.run(asyncio.create_subprocess_shell('true'))": "process",
+    "import asyncio\nasync def g(): await asyncio.create_subprocess_exec('true')\ndef f(x): return asyncio.run(g())": "process",
     "import os\ndef f(x): return os.system('true')": "process",
     "import multiprocessing as mp\ndef f(x):\n    with mp.Pool(2) as pool: return pool.map(abs, [1])": "process",
     "from concurrent.futures import ProcessPoolExecutor\ndef f(x):\n"
@@ -494,6 +503,8 @@ def test_a_program_that_is_denied_nothing_is_said_to_be_denied_nothing(sandbox: 
         "def f(x): return 1 / 0",
         "import os\ndef f(x): raise PermissionError('no')",
         "import os\ndef f(x): return open('none')",
+        "import ctypes.util\ndef f(x): return ctypes.util.find_library('c')",
+        "import multiprocessing as mp\ndef f(x):\n    queue = mp.Queue()\n    with mp.Lock(): queue.put(x)\n    return queue.get()",
     ):
         assert run(sandbox, source).denied == ()
 

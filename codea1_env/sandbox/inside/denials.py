@@ -1,7 +1,8 @@
 """What a program was denied, as it goes: a note beside its values, for people. It pays nothing and decides nothing.
 
 Lives in the untrusted process: a program can forge notes, and can keep them from being written. Notes what the program
-attempts by Python's own means; what it asks the kernel for behind Python's back is denied without a note.
+attempts by Python's own means; what it asks the kernel for behind Python's back is denied without a note, and so is a
+process that a library tries to start and does without.
 """
 
 import errno
@@ -17,6 +18,8 @@ _PROCESS = frozenset((
     "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "os.exec", "subprocess.Popen", "os.kill",
     "os.killpg", "pty.spawn",
 ))  # fmt: skip
+_STARTERS = frozenset(("os", "subprocess", "pty", "asyncio", "concurrent", "multiprocessing", "threading"))
+"""Modules by which processes are started."""
 _NETWORK = frozenset((
     "socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "socket.gethostbyname",
     "socket.getnameinfo", "socket.gethostbyaddr", "urllib.Request",
@@ -82,8 +85,19 @@ def _piped() -> tuple[int, int]:
     try:
         return _pipe()
     except PermissionError:
-        note("process")
+        if _asks_for_a_process():
+            note("process")
         raise
+
+
+def _asks_for_a_process() -> bool:
+    """Whether the program does, and no library: whose code it is from which that of `_STARTERS` was called."""
+    frame = sys._getframe(2)
+    while str(frame.f_globals.get("__name__")).partition(".")[0] in _STARTERS:
+        if frame.f_back is None:  # a thread of theirs
+            return True
+        frame = frame.f_back
+    return not frame.f_code.co_filename.startswith(readable)
 
 
 class _Missing:
@@ -99,8 +113,8 @@ def _heard(event: str, arguments: tuple[Any, ...]) -> None:
     if event == "open":
         if _is_outside(*arguments):
             note("file")
-    elif event in _PROCESS or (event == "import" and arguments[0] == "multiprocessing.synchronize"):
-        if not has_processes:
+    elif event in _PROCESS:
+        if not has_processes and _asks_for_a_process():
             note("process")
     elif event in _NETWORK or (event == "socket.__new__" and arguments[1] != _UNIX):
         note("network")

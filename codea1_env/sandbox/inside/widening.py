@@ -18,6 +18,7 @@ import atexit
 import builtins
 import functools
 import gc
+import importlib
 import io
 import os
 import resource
@@ -164,7 +165,6 @@ def stand_in_for_the_kernel() -> None:
 def import_modules(has_processes: bool) -> None:
     """In a zygote of a wider world: those that programs with threads use. What stands in for the rest is set there."""
     import multiprocessing.context
-    import threading
 
     os.chmod, os.utime = _of_a_file(os.chmod), _of_a_file(os.utime)
     if has_processes:
@@ -173,11 +173,10 @@ def import_modules(has_processes: bool) -> None:
         return
     os.truncate = _truncate
     # Threads of one process need no lock in shared memory, and a pool of processes ends where it starts one.
-    context: Any = multiprocessing.context.BaseContext
-    context.Lock = lambda self: threading.Lock()
-    context.RLock = lambda self: threading.RLock()
-    context.Semaphore = lambda self, value=1: threading.Semaphore(value)
-    context.BoundedSemaphore = lambda self, value=1: threading.BoundedSemaphore(value)
+    threads, context = importlib.import_module("multiprocessing.dummy"), multiprocessing.context
+    for name in ("Lock", "RLock", "Semaphore", "BoundedSemaphore", "Condition", "Event", "Barrier", "JoinableQueue"):
+        setattr(context.BaseContext, name, staticmethod(getattr(threads, name)))
+        setattr(multiprocessing, name, getattr(threads, name))
 
 
 def _truncate(path: Any, length: int) -> None:

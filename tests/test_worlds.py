@@ -336,6 +336,10 @@ OTHERS = {
     "def f(x): return str(pytz.timezone('Europe/Berlin').localize(datetime.datetime(2020, 7, 1)))",
     "mpmath": "from mpmath import mp\ndef f(x): return str(mp.mpf(1) / 4)",
     "gmpy2": "import gmpy2\ndef f(x): return int(gmpy2.mpz(2) ** 70) % 1000",
+    "tqdm": "from tqdm.auto import tqdm\nfrom tqdm.contrib.concurrent import thread_map\n"
+    "def f(x): return sum(v for v in tqdm([1, 2])), thread_map(abs, [-1, 2])",
+    "typing_extensions": "from typing_extensions import Annotated, TypedDict, override\nclass A(TypedDict):\n    b: Annotated[int, 'c']\n"
+    "@override\ndef f(x): return A(b=x)['b']",
     "bitarray": "from bitarray import bitarray\ndef f(x): return bitarray('101').count()",
 }
 

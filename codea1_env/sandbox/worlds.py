@@ -24,12 +24,12 @@ from codea1_env.sandbox.inside.scope import FILE
 
 PACKAGES = (
     "numpy", "pandas", "scipy", "sympy", "networkx", "sklearn", "statsmodels", "regex", "sortedcontainers",
-    "more_itertools", "dateutil", "pytz", "mpmath", "gmpy2", "bitarray",
+    "more_itertools", "dateutil", "pytz", "mpmath", "gmpy2", "bitarray", "tqdm", "typing_extensions",
 )  # fmt: skip
 """Third-party packages of pure computation, by the names that programs import. A program can import those that its text
 names and that are installed where the sandbox runs; beside them, the standard library alone."""
 _THREADS = frozenset((
-    "threading", "_thread", "concurrent", "asyncio", "multiprocessing", "joblib", "sklearn", "statsmodels",
+    "threading", "_thread", "concurrent", "asyncio", "multiprocessing", "joblib", "sklearn", "statsmodels", "tqdm",
 ))  # fmt: skip
 """Modules for threads, and packages whose own functions start some."""
 _FILES = frozenset((
@@ -145,6 +145,7 @@ _DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "more_itertools": "more-itertools",
     "dateutil": "python-dateutil",
+    "typing_extensions": "typing-extensions",
 }
 """What those are called in an index whose modules have another name."""
 _NEEDS: Mapping[str, tuple[str, ...]] = {

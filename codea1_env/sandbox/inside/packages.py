@@ -27,6 +27,7 @@ _SUBMODULES = {
     "sklearn.neural_network sklearn.pipeline sklearn.preprocessing sklearn.svm sklearn.tree",
     "statsmodels": "statsmodels.api statsmodels.formula.api",
     "matplotlib": "matplotlib.pyplot mpl_toolkits.mplot3d",
+    "tqdm": "tqdm.auto tqdm.contrib.concurrent",
     "dateutil": "dateutil.parser dateutil.relativedelta dateutil.rrule dateutil.tz dateutil.easter",
 }
 """What programs use of those that would else be imported in their own time: once here rather than in every child."""

@@ -292,6 +292,12 @@ def test_a_program_may_read_its_own_text(sandbox: LocalSandbox, source: str) -> 
     assert grade.verdicts == (Verdict.PASS,)
 
 
+def test_no_file_is_locked_that_other_processes_have(sandbox: LocalSandbox) -> None:
+    opened = "import fcntl, os\nkept = [open(os.__file__), open(os.__file__)]\n"
+    locked = "def f(x): return [fcntl.flock(each, fcntl.LOCK_EX | fcntl.LOCK_NB) for each in kept]"
+    assert value(sandbox, opened + locked) == [None, None]
+
+
 def test_a_program_may_ask_for_its_own_use_and_signal_itself(sandbox: LocalSandbox) -> None:
     used = "import resource\ndef f(x):\n    for _ in range(200_000): pass\n    own, none = map(resource.getrusage, (0, -1))\n"
     assert value(sandbox, f"{used}    return own.ru_utime > none.ru_utime == 0.0 and own.ru_maxrss > 0") is True

@@ -513,7 +513,7 @@ def test_a_program_that_is_denied_nothing_is_said_to_be_denied_nothing(sandbox: 
         "def f(x): return 1 / 0",
         "import os\ndef f(x): raise PermissionError('no')",
         "import os\ndef f(x): return open('none')",
-        "import ctypes.util\ndef f(x): return ctypes.util.find_library('c')",
+        "import ctypes.util, os\ndef f(x): return ctypes.util.find_library('c')",
         "import multiprocessing as mp\ndef f(x):\n    queue = mp.Queue()\n    with mp.Lock(): queue.put(x)\n    return queue.get()",
     ):
         assert run(sandbox, source).denied == ()

@@ -427,6 +427,32 @@ def test_a_right_program_passes_and_a_wrong_one_fails(sandbox: Sandbox, right: s
     ]
 
 
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "f(3)\n    assert os.path.exists('a') == True",
+        "f(3)\n    assert [os.path.isfile('b')] == [False]",
+        "f(3)\n    assert open('a').read() == '1 2'",
+        "f(3)\n    assert '1' in open('a').readlines()[0]",
+        "f(3)\n    assert os.path.getsize('a') == 3",
+        "f(3)\n    assert os.listdir('.') == ['a']",
+        "f(3)\n    assert os.path.isdir('.')",
+        "assert written('isdir', lambda: f(3), lambda: '/')",
+        "p = f('b')\n    assert os.path.exists(p) == False",
+        "p = f('b')\n    assert os.path.exists(p[0]) is False",
+        "p = f(1)\n    assert os.path.exists(p)",
+        "f(3)\n    assert capsys.readouterr().out == ''",
+    ],
+)
+def test_a_claim_that_holds_where_the_program_does_nothing_is_not_paid(sandbox: Sandbox, claim: str) -> None:
+    program = "def f(x):\n    return x\n"
+    suite = f"def test(capsys):\n    open('a', 'w').write('1 2')\n    {claim}\n"
+    problem = Problem("own/f", "Write f.", "f", reference_solution=program, time_limit_s=5.0)
+    arena = Arena(sandbox, RewardConfig(fidelity="wide"), on_failure="raise")
+    duel = arena.play([Match(problem, (program,), ((suite,),))], update_book=False)[0].suites[0][0].duel
+    assert [str(test.status) for test in duel.tests] == ["raises" if "f(1)" in claim else "vacuous"]
+
+
 def test_no_other_call_finds_the_files(sandbox: Sandbox) -> None:
     lines = "import pandas\ndef f(path):\n    return list(pandas.read_csv(path, header=None)[0])\n"
     there = "    assert f('a') == [1, 2]\n"

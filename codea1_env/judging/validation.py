@@ -22,11 +22,11 @@ from codea1_env.judging.relations.status import MutantValues, Place, mutant_valu
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
-from codea1_env.reading.grammar import WrittenTest
+from codea1_env.reading.grammar import WrittenTest, canonical_name
 from codea1_env.reading.literals import tree_source
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.responses import Suite
-from codea1_env.reading.wide.questions import unnamed
+from codea1_env.reading.wide.questions import idle, unnamed
 from codea1_env.reading.wide.relation import LOOKED
 from codea1_env.rewards import duel
 from codea1_env.rewards.code_a1 import RewardConfig
@@ -270,10 +270,11 @@ def _related(
     if reference.failure:
         return _without_right(test, stated, reference)
     others, tolerance = mutants.get((id(problem), stated.arguments), ()), judge.tolerances(problem)
-    status, reason = related(judge, stated, reference.value, others, tolerance, earlier)
+    left = mutants.get((id(problem), idle(stated.arguments, canonical_name(problem.entry_point))), ())
+    status, reason = related(judge, stated, reference.value, others, tolerance, earlier, left)
     if stated.or_look and not stated.look and (status is Status.WRONG_RELATION or reason in _LOOKED_AT):
         as_looked = replace(stated, look=stated.or_look, relation=replace(LOOKED, raising=raising), calls=())
-        looked = related(judge, as_looked, reference.value, others, tolerance, earlier)
+        looked = related(judge, as_looked, reference.value, others, tolerance, earlier, left)
         if looked[0] not in (status, Status.REJECTED) or looked[1] == Reason.NOT_PLAIN_DATA:
             (status, reason), stated = looked, as_looked
     if status is not Status.KEPT:

@@ -2,7 +2,8 @@
 
     wrong_relation  false of the right value; there is no right value to put in its place
     rejected        neither true nor false of it: it raises, or asks what data do not tell
-    vacuous         true of it, and it says too little: it refuses too few of the other values
+    vacuous         true of it, and it says too little: it refuses too few of the other values, or it is true of what is
+                    printed or written where the program does nothing
     duplicate       refuses no other value that an earlier test of the suite with the same call does not refuse
     kept            otherwise
 
@@ -46,8 +47,10 @@ from codea1_env.judging.relations.truth import fits, holds_of, part_of, says
 from codea1_env.judging.schedule import turn
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import Tolerances
+from codea1_env.reading.grammar import canonical_name
 from codea1_env.reading.literals import Tree, encode, tree_source
 from codea1_env.reading.pure_expressions import Reason
+from codea1_env.reading.wide.questions import idle
 from codea1_env.reading.wide.relation import RETURNED_VALUE, Relation
 from codea1_env.rewards.duel import Status
 
@@ -75,13 +78,17 @@ Place = tuple[str, int]
 
 
 def mutant_values(judge: Judge, asked: Sequence[tuple[Problem, Sequence[bytes]]]) -> MutantValues:
-    """For the calls of relational tests; nothing runs where there are none. Raises SandboxError."""
+    """For the calls of relational tests, and what questions come to if the program does nothing (`idle`); nothing runs
+    where there are none. Raises SandboxError."""
     turns = [
         turn(problem, mutant, calls, room=len(calls))  # of its own for each suite: none costs another a value
         for problem, calls in asked
         if calls
         for mutant in problem.mutants[:_MOST_MUTANTS]
     ]
+    for problem, calls in asked:
+        if left := [question for call in calls if (question := idle(call, canonical_name(problem.entry_point)))]:
+            turns.append(turn(problem, problem.reference_solution, left, room=len(left)))
     found: dict[tuple[int, bytes], list[bytes]] = {}
     for ran, result in zip(turns, judge.run(turns) if turns else [], strict=True):
         for call, value in zip(ran.calls, plain_values(ran, result, ran.calls, is_data) or (), strict=False):
@@ -98,20 +105,27 @@ def related(
     mutants: Sequence[bytes],
     tolerance: Tolerances,
     earlier: set[Place],
+    untouched: Sequence[bytes] = (),
 ) -> tuple[Status, str]:
     """What became of a test whose call, or the question of all its `calls`, returns `right`, and why it is rejected.
-    `mutants`: encoded plain values. Adds to `earlier` what a kept one refuses."""
+    `mutants`: encoded plain values; `untouched`: what its question comes to if the program does nothing. Adds to
+    `earlier` what a kept one refuses."""
     assert test.relation is not None
     if test.look and (not is_data(right) or (test.calls and is_by_identity(right))):
         return Status.REJECTED, Reason.NOT_PLAIN_DATA
     if not (len(right) <= _MOST_BYTES if test.look else fits(test.relation, test.value, right)):
         return Status.REJECTED, Reason.TOO_LARGE
-    said = judge.tried_on(test.look, [right])[0] if test.look else says(test.relation, test.value, right, tolerance)
+    said, *idly = [
+        judge.tried_on(test.look, [each])[0] if test.look else says(test.relation, test.value, each, tolerance)
+        for each in (right, *untouched)
+    ]
     if said is None:
         return Status.REJECTED, Reason.EVALUATION_ERROR
     if not said:
         is_told = not _may_be_true(judge, test, right, tolerance)
         return (Status.WRONG_RELATION, "") if is_told else (Status.REJECTED, Reason.NOT_PLAIN_DATA)
+    if any(idly):
+        return Status.VACUOUS, ""
     asked = test, right, mutants, tolerance
     refused = _refused_by_look(judge, *asked) if test.look else _refused(*asked)
     if refused is None and not test.look:

@@ -382,6 +382,8 @@ def _printed(*calls: Callable[[], object]) -> str:
 def _written(asked: str, *steps: Callable[[], Any]) -> object:
     """What is at the path that the last of these gives, after the others: its text, names, size, or whether it is."""
     path = [step() for step in steps][-1]
+    if isinstance(path, int):  # the kernel has files by number, too
+        raise TypeError("a number is no path")
     if asked == "text":
         with _open(path, encoding="utf-8") as file:
             return file.read()

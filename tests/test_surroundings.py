@@ -9,6 +9,8 @@ from codea1_env import read_suite
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
 from codea1_env.problems.problem import Problem
+from codea1_env.reading.literals import Tree, encode
+from codea1_env.reading.wide.questions import idle
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import Sandbox
 
@@ -451,6 +453,11 @@ def test_a_claim_that_holds_where_the_program_does_nothing_is_not_paid(sandbox: 
     arena = Arena(sandbox, RewardConfig(fidelity="wide"), on_failure="raise")
     duel = arena.play([Match(problem, (program,), ((suite,),))], update_book=False)[0].suites[0][0].duel
     assert [str(test.status) for test in duel.tests] == ["raises" if "f(1)" in claim else "vacuous"]
+
+
+@pytest.mark.parametrize("given", [[["lambda: x"], []], [[], [["text", "lambda: x"]]], [[["lambda: x"], 1], []]])
+def test_a_text_that_looks_like_a_question_is_none(given: Tree) -> None:
+    assert idle(encode(given), "f") == b""
 
 
 def test_no_other_call_finds_the_files(sandbox: Sandbox) -> None:

@@ -247,13 +247,12 @@ def arguments_of(node: ast.expr, entry_point: str, max_depth: int) -> grammar.Ca
 def idle(arguments: bytes, entry_point: str) -> bytes:
     """The question of what is printed or written if the program did nothing and gave an empty text; empty for another
     one. `entry_point`: a `canonical_name`."""
-    if b"lambda: " not in arguments:
-        return b""
-    asked = json.loads(arguments)[0][0]["e"]
-    node = grammar.single_expression(asked[1])
-    if not any(map(steps_of, ast.walk(node))):
-        return b""
-    return encode([[{"e": [asked[0], ast.unparse(_Idle(entry_point).visit(node))]}], []])
+    match json.loads(arguments) if b"lambda: " in arguments else ():
+        case [[{"e": [names, text]}], []]:
+            node = grammar.single_expression(text)
+            if any(map(steps_of, ast.walk(node))):
+                return encode([[{"e": [names, ast.unparse(_Idle(entry_point).visit(node))]}], []])
+    return b""
 
 
 class _Idle(ast.NodeTransformer):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from codea1_env.errors import ConfigurationError, UnusableReference
-from codea1_env.evaluation.kill_matrix import KillMatrices, KillMatrix, input_pools
+from codea1_env.evaluation import kill_matrix
+from codea1_env.evaluation.kill_matrix import POOL_SIZE, KillMatrices, KillMatrix, input_pools
 from codea1_env.judging.judge import Judge
 from codea1_env.problems import Problem, TestCase, bundled_problems
 from codea1_env.reading.programs.mutants import mutants
@@ -79,20 +80,19 @@ def test_a_mutant_that_does_not_load_is_dropped_and_counted(judge: Judge) -> Non
 
 def test_a_mutant_that_hangs_is_killed(judge: Judge) -> None:
     source = "def f(x):\n    n = 0\n    while n < 2:\n        n = n + 1\n    return n"
-    (matrix,) = KillMatrices(judge, pool_size=8).of([dataclasses.replace(ABSOLUTE, reference_solution=source)])
+    (matrix,) = KillMatrices(judge).of([dataclasses.replace(ABSOLUTE, reference_solution=source)])
     hanging = [mutant.change for mutant in matrix.mutants if "n - 1" in mutant.source]
     assert hanging == ["+ to -"]
 
 
 def test_a_pool_begins_with_the_problems_calls_and_holds_none_twice(judge: Judge) -> None:
     problem = dataclasses.replace(ABSOLUTE, hidden_tests=tuple(TestCase(f"f({n})", str(n)) for n in range(100)))
-    ((pool, _),) = input_pools(judge, [problem], size=40)
+    ((pool, _),) = input_pools(judge, [problem])
     calls = [each.call for each in pool]
     assert calls[:3] == ["f(3)", "f(-2)", "f(0)"]
-    assert len(calls) == len({each.expectation.arguments for each in pool}) == 40
-    assert input_pools(judge, [problem], size=40) == [(pool, False)], "the same again"
-    assert input_pools(judge, [problem], size=40, seed=1) != [(pool, False)]
-    assert len(input_pools(judge, [problem], size=1)[0][0]) == 1
+    assert len(calls) == len({each.expectation.arguments for each in pool}) == POOL_SIZE
+    assert input_pools(judge, [problem]) == [(pool, False)], "the same again"
+    assert input_pools(judge, [problem], seed=1) != [(pool, False)]
 
 
 def test_calls_that_the_reference_does_not_answer_are_not_in_the_pool(judge: Judge) -> None:
@@ -118,12 +118,15 @@ def test_without_tests_arguments_are_guessed(judge: Judge) -> None:
     }
 
 
-def test_a_reference_that_is_slow_has_its_time_and_so_have_its_mutants(judge: Judge) -> None:
+def test_a_reference_that_is_slow_has_its_time_and_so_have_its_mutants(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kill_matrix, "POOL_SIZE", 3)
     source = "def f(x):\n    total = 0\n    for n in range(600000):\n        total += 1\n    return abs(x)"
     problem = dataclasses.replace(ABSOLUTE, reference_solution=source)
-    ((_, is_slow),) = input_pools(judge, [problem], size=3)
+    ((_, is_slow),) = input_pools(judge, [problem])
     assert is_slow
-    (matrix,) = KillMatrices(judge, pool_size=3).of([problem])
+    (matrix,) = KillMatrices(judge).of([problem])
     assert "+ to -" in {mutant.change for mutant in matrix.equivalent}, "the total is not returned"
 
 
@@ -144,9 +147,7 @@ def test_a_reference_that_cannot_answer_is_refused(judge: Judge, reference: str 
         KillMatrices(judge).of([dataclasses.replace(ABSOLUTE, reference_solution=reference)])
 
 
-def test_sizes_out_of_range_are_refused(judge: Judge) -> None:
-    with pytest.raises(ConfigurationError, match="pool_size must be at least 1, got 0"):
-        KillMatrices(judge, pool_size=0)
+def test_a_size_out_of_range_is_refused(judge: Judge) -> None:
     with pytest.raises(ConfigurationError, match="cache_mb"):
         KillMatrices(judge, cache_mb=-1)
 

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from codea1_env.checks import require_whole
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.bounded_cache import BoundedCache, bytes_of
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
@@ -97,11 +96,9 @@ class KillMatrix:
 class KillMatrices:
     """Makes the kill matrices of problems, and remembers them. Not thread-safe."""
 
-    def __init__(self, judge: Judge, *, pool_size: int = POOL_SIZE, seed: int = 0, cache_mb: int = CACHE_MB) -> None:
-        """`pool_size`: inputs, >= 1. `seed`: draws the changed calls. `cache_mb`: 0 remembers nothing."""
-        require_whole("pool_size", pool_size)
+    def __init__(self, judge: Judge, *, seed: int = 0, cache_mb: int = CACHE_MB) -> None:
+        """`seed`: draws the changed calls. `cache_mb`: 0 remembers nothing."""
         self._judge = judge
-        self._pool_size = pool_size
         self._seed = seed
         self._remembered: BoundedCache[str, KillMatrix] = BoundedCache(bytes_of("cache_mb", cache_mb))
 
@@ -120,7 +117,7 @@ class KillMatrices:
         return [matrices[key] for key in keys]
 
     def _made(self, problems: Sequence[Problem]) -> list[KillMatrix]:
-        pools = input_pools(self._judge, problems, self._pool_size, self._seed)
+        pools = input_pools(self._judge, problems, self._seed)
         changed = [mutants(problem.reference_solution or "") for problem in problems]
         trials = []
         for problem, (inputs, is_slow), row in zip(problems, pools, changed, strict=True):
@@ -140,13 +137,13 @@ InputPool = tuple[tuple[Input, ...], bool]
 limit."""
 
 
-def input_pools(judge: Judge, problems: Sequence[Problem], size: int = POOL_SIZE, seed: int = 0) -> list[InputPool]:
-    """The pool of each problem, at most `size` inputs, no call twice: first its tests' calls, then changed ones.
+def input_pools(judge: Judge, problems: Sequence[Problem], seed: int = 0) -> list[InputPool]:
+    """The pool of each problem, at most POOL_SIZE inputs, no call twice: first its tests' calls, then changed ones.
 
     Of more tests than half the pool has room for, such hidden ones are taken as lie evenly among them. Raises
     UnusableReference.
     """
-    sizes = [min(size, _ALONE_SIZE) if _runs_alone(problem) else size for problem in problems]
+    sizes = [_ALONE_SIZE if _runs_alone(problem) else POOL_SIZE for problem in problems]
     wanted = [_calls(problem, most, seed) for problem, most in zip(problems, sizes, strict=True)]
     fast = [dataclasses.replace(problem, time_limit_s=_REFERENCE_SHARE * problem.time_limit_s) for problem in problems]
     pools = _answered(judge, fast, wanted)

@@ -28,7 +28,7 @@ POINTS = 400 / np.log(10)
 _NORMAL, _LEVEL = 1.96, 1e6
 FEWEST = 6
 """Games with a result from which there is an interval: six that end alike are what a coin does less than once in 20."""
-_STEPS = 200
+_STEPS, _RESAMPLINGS = 200, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def strengths(won: Floats, lost: Floats) -> Floats:
     return x
 
 
-def rate(won: Floats, lost: Floats, *, seed: int = 0, resamplings: int = 1000) -> list[Rating]:
+def rate(won: Floats, lost: Floats, *, seed: int = 0) -> list[Rating]:
     """Of coders, then testers. `won`, `lost`: by the coders, for each question: (questions, C, T), draws half and half.
 
     Intervals say how much the choice of questions and the number of games matter, and nothing of other samples of the
@@ -76,9 +76,9 @@ def rate(won: Floats, lost: Floats, *, seed: int = 0, resamplings: int = 1000) -
     games = (won + lost).sum(0)  # (C, T)
     played = np.concatenate([games.sum(1), games.sum(0)])
     low = high = np.full(len(middle), np.nan)
-    if questions > 1 and resamplings > 0:
-        drawn = np.random.default_rng(seed).multinomial(questions, np.full(questions, 1 / questions), size=resamplings)
-        both = [np.tensordot(drawn, each, axes=1) for each in (won, lost)]  # (resamplings, C, T)
+    if questions > 1:
+        drawn = np.random.default_rng(seed).multinomial(questions, np.full(questions, 1 / questions), size=_RESAMPLINGS)
+        both = [np.tensordot(drawn, each, axes=1) for each in (won, lost)]  # (_RESAMPLINGS, C, T)
         ends = np.percentile(strengths(both[0], both[1]), (2.5, 97.5), axis=0)
         # The level of all ratings is a convention: games say nothing of it, so it is held fast.
         margin = _NORMAL * np.sqrt(np.diag(np.linalg.inv(_curve(games, middle) + _LEVEL)))

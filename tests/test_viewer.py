@@ -19,7 +19,7 @@ from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.judging.returned import cut
 from codea1_env.mistake_book.policies import Shelf
 from codea1_env.records.recording import Recorder, read_recording, replay
-from codea1_env.viewer import Found, make_page, read_games
+from codea1_env.viewer import Found, make_page, read_games, sources
 from codea1_env.viewer.games import MOST_SOURCE
 from codea1_env.viewer.page import SCRIPTS, STYLES
 from codea1_env.viewer.sources import RunBook, book_on_page
@@ -453,13 +453,16 @@ def test_without_book_and_replays_there_is_nothing_of_a_book(games: Path) -> Non
     assert "book" not in content(make_page("page", found.games, book=found.book))
 
 
-def test_of_a_large_book_the_page_has_what_was_replayed_and_failed_most_and_says_so() -> None:
+def test_of_a_large_book_the_page_has_what_was_replayed_and_failed_most_and_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sources, "MOST_TESTS", 50)
     shelves = {
         f"question {number}": Shelf({TestCase(f"f({place})", "1"): place + 1 for place in range(10)})
         for number in range(100)
     }
     replayed = {"id": "question 7", "number": 3, "replays": [["f(0)", "1"]], "programs": [{"suites": []}]}
-    found = book_on_page(RunBook("book.jsonl", shelves), [replayed], most=50)
+    found = book_on_page(RunBook("book.jsonl", shelves), [replayed])
     assert found is not None
     assert found["note"].startswith("Shown are 50 of 1,000 tests, of 49 of 100 questions: those that the shown games")
     assert sum(len(tests) for _, tests in found["questions"]) == 50

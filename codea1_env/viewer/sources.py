@@ -199,8 +199,8 @@ def run_book(run: Path) -> RunBook:
     return RunBook()
 
 
-def book_on_page(found: RunBook, games: Sequence[Json], most: int = MOST_TESTS) -> Json | None:
-    """What the page shows of a book and of replays; None where there is neither. Of more than `most` tests the ones
+def book_on_page(found: RunBook, games: Sequence[Json]) -> Json | None:
+    """What the page shows of a book and of replays; None where there is neither. Of more than MOST_TESTS tests the ones
     that the shown games replayed come first, then those that failed most often."""
     questions: dict[str, _Shelf] = {}
     for problem_id, shelf in found.shelves.items():
@@ -214,13 +214,13 @@ def book_on_page(found: RunBook, games: Sequence[Json], most: int = MOST_TESTS) 
         return None
     rows.sort(key=lambda row: (not row[5], -(row[3] or 0)))  # as they stand among equals
     kept: dict[str, list[Any]] = {}
-    for name, *test in rows[:most]:
+    for name, *test in rows[:MOST_TESTS]:
         kept.setdefault(name, []).append(test)
     note = cut(f"The book cannot be read: {found.trouble}", MOST_TEST) if found.trouble else ""
-    if len(rows) > most:
+    if len(rows) > MOST_TESTS:
         note = (
-            f"Shown are {most:,} of {len(rows):,} tests, of {len(kept):,} of {len(questions):,} questions: those that "
-            "the shown games replayed, then those that failed most often."
+            f"Shown are {MOST_TESTS:,} of {len(rows):,} tests, of {len(kept):,} of {len(questions):,} questions: "
+            "those that the shown games replayed, then those that failed most often."
         )
     return {"source": found.source, "note": note, "questions": [[name, tests] for name, tests in kept.items()]}
 

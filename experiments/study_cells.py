@@ -245,7 +245,6 @@ def run_cells(
     jobs: int,
     budget_s: float,
     show: Callable[[int, Sequence[Running]], None],
-    poll_s: float = 0.5,
 ) -> Ended:
     """Run what is not done yet, `jobs` at a time, until `budget_s` is over or Ctrl-C, which let rounds end first.
 
@@ -277,7 +276,7 @@ def run_cells(
             if len(failures) > failed:
                 stopped = _why_nothing_works(directory)
             show(len(done), running)
-            time.sleep(poll_s)
+            time.sleep(0.1)
     except KeyboardInterrupt:
         interrupted = True
     except OSError as error:  # of a file of the study's own

@@ -96,7 +96,7 @@ STUDY = """
     from test_study import fake_arms
     from study_cells import plan, run_cells
     cells = plan(["smoke"], fake_arms({recipe!r}, endless=99, good=40), [0], {{}})
-    run_cells(cells, pathlib.Path({output!r}), jobs=1, budget_s=600.0, show=lambda done, running: None, poll_s=0.02)
+    run_cells(cells, pathlib.Path({output!r}), jobs=1, budget_s=600.0, show=lambda done, running: None)
 """
 
 

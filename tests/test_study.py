@@ -62,7 +62,7 @@ def fake_arms(recipe: str, **rounds: int) -> list[Arm]:
 
 
 def run(cells: list[Cell], directory: Path, **options: Any) -> Ended:
-    defaults = {"jobs": 2, "budget_s": 60.0, "show": lambda done, running: None, "poll_s": 0.02}
+    defaults = {"jobs": 2, "budget_s": 60.0, "show": lambda done, running: None}
     return run_cells(cells, directory, **(defaults | options))
 
 

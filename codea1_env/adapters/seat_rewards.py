@@ -222,16 +222,14 @@ def read_problem(given: object) -> Problem:
 
 async def _insist(work: Callable[[], Awaitable[_Result]]) -> _Result:
     """Another attempt where infrastructure failed, but not where it will fail again."""
-    for attempt in range(_ATTEMPTS):
+    for _ in range(_ATTEMPTS - 1):
         try:
             return await work()
         except (PackageMissing, SandboxUnsafe):
             raise
         except SandboxError:
-            if attempt == _ATTEMPTS - 1:
-                raise
             await asyncio.sleep(_PAUSE_S)
-    raise AssertionError("unreachable")
+    return await work()
 
 
 def _paid(reward: float | None) -> float:

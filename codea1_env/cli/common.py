@@ -119,10 +119,10 @@ def require_place(name: str, path: Path, *others: Path | None) -> None:
             )
 
 
-def require_page(name: str, path: Path, *others: Path | None) -> None:
-    """Likewise for a page. Its ending keeps it off a run's own files, such as metrics.jsonl."""
-    require_place(name, path, *others)
-    require(path.suffix == ".html", name, "end with .html", path)
+def require_page(path: Path, *others: Path | None) -> None:
+    """Likewise for --output where it is a page. Its ending keeps it off a run's own files, such as metrics.jsonl."""
+    require_place("--output", path, *others)
+    require(path.suffix == ".html", "--output", "end with .html", path)
 
 
 def _is_same(path: Path, other: Path) -> bool:

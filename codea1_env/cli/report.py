@@ -78,7 +78,7 @@ def _make(runs: Sequence[RunRead], options: argparse.Namespace) -> int:
     first = options.runs[0]
     output = options.output or (first if isinstance(first, Path) else Path()) / "report.html"
     picture = None if options.no_png else output.with_suffix(".png")
-    require_page("--output", output)
+    require_page(output)
     if picture is not None:
         require_place("--output", picture)
     with claim(("--output", output)):

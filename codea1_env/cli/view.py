@@ -60,7 +60,7 @@ def _view_of(path: Path, options: argparse.Namespace) -> int:
     """`path`: of the input on this machine."""
     name = last_name(options.input)
     output = options.output or Path(f"{Path(name).stem if path.is_file() else name}.html")
-    require_page("--output", output, path)
+    require_page(output, path)
     with claim(("--output", output)) as stack:
         sandbox: Sandbox | None = None
         if options.execute:

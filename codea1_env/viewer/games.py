@@ -60,7 +60,7 @@ def recorded_game(recorded: RecordedMatch, origin: str, score: Mapping[str, Any]
     return _game(texts, origin, dataclasses.asdict(recorded.config), replays, zip(sources, codes, suites, strict=True))
 
 
-def scored_game(score: Mapping[str, Any], origin: str) -> Json:
+def scored_game(score: Mapping[str, Any]) -> Json:
     """A line of `codea1 score`; without `--details` it has neither question nor programs. Raises FormatError."""
     require_score(score)
     packed = [code.get("program") for code in score["codes"]]
@@ -69,7 +69,7 @@ def scored_game(score: Mapping[str, Any], origin: str) -> Json:
     first = next((row[0]["replays"] for row in score["suites"] if row), ())
     texts = score["problem_id"], score.get("question"), score.get("reference_solution")
     replays = [(each["call"], each["expected"]) for each in first]
-    return _game(texts, origin, score.get("config"), replays, zip(sources, score["codes"], suites, strict=True))
+    return _game(texts, "", score.get("config"), replays, zip(sources, score["codes"], suites, strict=True))
 
 
 def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:

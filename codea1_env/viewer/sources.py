@@ -154,7 +154,7 @@ def _scored(lines: Iterator[bytes], sample: Found) -> Iterator[Json]:
                 f"line {number} must be of codea1 score, got a match without scores; run codea1 score --details first"
             )
         with about(f"line {number}"):
-            game = scored_game(record, "")
+            game = scored_game(record)
         yield game
 
 

@@ -11,7 +11,7 @@ from codea1_env.arena.match import Match
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.literals import Tree, encode
 from codea1_env.reading.wide.questions import idle
-from codea1_env.rewards.code_a1 import RewardConfig
+from codea1_env.rewards.code_a1 import OracleMode, RewardConfig
 from codea1_env.sandbox import Sandbox
 
 WRITTEN = "f(scratch_file({'t0': None, 't0/a': '1 2'}, 't0/a'))"
@@ -246,9 +246,6 @@ TEXT = f"written('text', {ASKED})"
          f"bool(list(csv.reader({TEXT}.splitlines(True))) == [['1']])"),
         ("with open(out) as file:\n        for line in file:\n            assert line > '1'",
          f"bool(all((line > '1' for line in {TEXT}.splitlines(True))))"),
-        # That holds without the program.
-        ("assert tmp_path.exists()", "not_entry_point"),
-        ("assert not out.exists()", "not_entry_point"),
         ("with open(out, 'rb') as file:\n        assert file.read() == b'1'", "not_entry_point"),
         ("assert open(unknown).read() == '1'", "not_entry_point"),
     ],
@@ -480,6 +477,16 @@ def test_a_path_that_a_program_gives_is_that_which_the_test_states(sandbox: Sand
     arena = Arena(sandbox, RewardConfig(fidelity="wide"), on_failure="raise")
     duel = arena.play([Match(problem, (program,), ((suite,),))], update_book=False)[0].suites[0][0].duel
     assert [(str(test.status), str(test.verdict)) for test in duel.tests] == [("kept", "pass")]
+
+
+@pytest.mark.parametrize("oracle", ["reference", "majority", "dual"])
+def test_what_holds_where_nothing_is_done_is_known_without_a_reference(sandbox: Sandbox, oracle: OracleMode) -> None:
+    suite = "def test(capsys, tmp_path):\n    f(1)\n    assert '2' not in capsys.readouterr().out\n"
+    suite += f"    assert tmp_path.exists()\n    assert not os.path.exists('a')\n{SAID}"
+    problem = Problem("own/f", "Write f.", "f", reference_solution=SAY if oracle == "reference" else None)
+    arena = Arena(sandbox, RewardConfig(fidelity="wide", oracle=oracle), on_failure="raise")
+    scores = arena.play([Match(problem, (SAY,) * 3, ((suite,),) * 3)], update_book=False)[0]
+    assert [str(test.status) for test in scores.suites[0][0].duel.tests] == ["vacuous"] * 3 + ["kept"]
 
 
 def test_claims_about_lines_and_documents_are_paid_each(sandbox: Sandbox) -> None:

@@ -16,7 +16,6 @@ from typing import cast
 
 from codea1_env.reading.parsing import copied, dump_of
 from codea1_env.reading.pure_expressions import known_name
-from codea1_env.reading.wide import questions
 from codea1_env.sandbox.inside.scope import WRITTEN
 
 _ASKED = {
@@ -30,7 +29,6 @@ _ASKED = {
 }
 """{a function, or a method of a path: what is asked}."""
 _ASKING = re.compile(r"\b(?:exists|is_?file|is_?dir|getsize|listdir|read_text|open)\(")
-_TRUTHS = frozenset(("exists", "isfile", "isdir"))
 Question = Callable[[str, ast.expr], ast.expr | None]
 """(what is asked, a path as it is written) -> the question; None for what is no path, or asked of no call."""
 
@@ -68,26 +66,6 @@ def path_read(value: ast.expr) -> ast.expr | None:
         isinstance(each, ast.Constant) and each.value in plain.get(name, ()) for name, each in given
     )
     return path if is_plain else None
-
-
-def known_before(condition: ast.expr, files: Mapping[str, object]) -> bool:
-    """Whether a condition, names in place, says only that a file is there which the test has made, or that there is
-    none which it has not made: that holds without the program."""
-    match condition:
-        case ast.UnaryOp(op=ast.Not(), operand=asked):
-            return _is_truth(asked) and not _is_there(asked, files)
-    return _is_truth(condition) and _is_there(condition, files)
-
-
-def _is_truth(node: ast.expr) -> bool:
-    is_asked = isinstance(node, ast.Call) and questions.steps_of(node) and isinstance(node.args[0], ast.Constant)
-    return bool(is_asked) and cast(ast.Constant, cast(ast.Call, node).args[0]).value in _TRUTHS
-
-
-def _is_there(node: ast.expr, files: Mapping[str, object]) -> bool:
-    path = questions.steps_of(node)[-1]
-    place = str(path.value) if isinstance(path, ast.Constant) else ""
-    return bool(place) and any(f"{each}/".startswith(f"{place}/") for each in files)
 
 
 class Read(ast.NodeTransformer):

@@ -311,10 +311,7 @@ class WideReader:
                 self._objects.follow(condition)
             self._note_changes(condition)
         for part in [known] if is_one else parts(known, self.entry_point):
-            is_new = not self._surroundings.are_known_before(part)
-            self._keep(
-                read_condition(part, source, self.entry_point) if is_new else rejected(source, Reason.NOT_ENTRY_POINT)
-            )
+            self._keep(read_condition(part, source, self.entry_point))
 
     def _with_made(self, condition: ast.expr) -> ast.expr:
         """The condition with what functions of the suite give in the place of their calls."""

@@ -311,10 +311,6 @@ class Surroundings:
             return None
         return files_left.question(asked, _in_turn(self._calls), path)
 
-    def are_known_before(self, condition: ast.expr) -> bool:
-        """Whether a condition, names in place, says of files what holds without the program."""
-        return self.is_asked_for_files and files_left.known_before(condition, self._files)
-
     def opens(self, value: ast.expr, name: str, known: _Known) -> bool:
         """Whether an expression opens a file that the program may have written, to be read under this name."""
         path = files_left.path_read(value) if self.is_asked_for_files and self._calls else None

@@ -135,6 +135,8 @@ HEAVY = {
     "members": "for i in range(64):\n for j in range(64):\n  class T:\n" + "   def g(self): pass\n" * 5000,
     "conditions": "for i in range(64):\n for j in range(64):\n  if x == [" + "1," * 50_000 + "]: pass\n",
     "names": " = ".join(f"a{n}" for n in range(20_000)) + " = 1\n" + "def test_a(): pass\n" * 6000,
+    "files": "".join(f"open('a{n}', 'w').write('x')\n" for n in range(1100)),
+    "contents": f"x = {[1] * 2000}\nout = open('a', 'w')\n" + "json.dump(x, out)\n" * 30 + "f('a')\n" * 30,
     "big rows": "for i in range(64):\n assert len(f(i)) != [" + "[]," * 20_000 + "]\n",
 }
 
@@ -156,12 +158,17 @@ def test_a_suite_ends_at_its_budget_by_name_and_keeps_what_stood_before(
         assert Ignored.TOO_MUCH in dict(reads.unread)
 
 
-@pytest.mark.parametrize("name", ["while in rows", "skipped", "defaults", "members"])
+@pytest.mark.parametrize("name", ["while in rows", "skipped", "defaults", "members", "files"])
 def test_no_suite_takes_more_than_its_budget(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step of the budget is some lines that are run; all that is not repeated is some for each character."""
     text = CountedText(HEAVY[name][:40_000])
     monkeypatch.setattr(steps, "MAX_STEPS", 1 << 15)
     assert steps_of(lambda: read_suite(text, "f", fidelity="wide")) < 8 * steps.MAX_STEPS + 48 * len(text)
+
+
+def test_contents_of_files_are_within_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "MAX_STEPS", 1 << 15)
+    assert steps_of(lambda: read_suite(CountedText(HEAVY["contents"]), "f", fidelity="wide")) < 96 * steps.MAX_STEPS
 
 
 def test_the_budget_of_strict_reading_is_named_too(monkeypatch: pytest.MonkeyPatch) -> None:

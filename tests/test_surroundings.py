@@ -452,6 +452,17 @@ def test_a_claim_that_holds_where_the_program_does_nothing_is_not_paid(sandbox: 
     assert [str(test.status) for test in duel.tests] == ["raises" if "f(1)" in claim else "vacuous"]
 
 
+def test_a_suffix_that_python_does_not_write_is_none() -> None:
+    code = f"def test():\n    out = tempfile.NamedTemporaryFile(suffix={hex(10**5000)})\n    assert f(out.name) == 3\n"
+    assert read(code) == ["f(scratch_file({'t1': ''}, '.') and 't1')"]
+
+
+def test_many_files_are_unknown() -> None:
+    code = "def test():\n" + "".join(f"    open('{i}.txt', 'w').write('x')\n" for i in range(40))
+    assert read(code + "    assert f('1.txt') == 3\n    assert f(1) == 3\n") == ["forbidden_name", "f(1)"]
+    assert read(code + "    f(1)\n    assert open('1.txt').read() == 'x'\n") == ["not_entry_point"]
+
+
 @pytest.mark.parametrize("given", [[["lambda: x"], []], [[], [["text", "lambda: x"]]], [[["lambda: x"], 1], []]])
 def test_a_text_that_looks_like_a_question_is_none(given: Tree) -> None:
     assert idle(encode(given), "f") == b""

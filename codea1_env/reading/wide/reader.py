@@ -126,7 +126,7 @@ class WideReader:
         self._statements = Statements(self._steps)
         self._objects = Objects(entry_point, self._names, self._steps)
         self._expanded = Expanded(entry_point, self._steps)
-        self._surroundings = Surroundings(entry_point)
+        self._surroundings = Surroundings(entry_point, self._steps)
         self._fixtures = Fixtures(
             self._names, self._statements, self._value_of, self._inlined, self._surroundings.fixture
         )

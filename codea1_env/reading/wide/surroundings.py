@@ -21,11 +21,13 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import NamedTuple, cast
 
 from codea1_env.reading import grammar
 from codea1_env.reading.parsing import copied, dump_of, names_in
 from codea1_env.reading.pure_expressions import given_in, known_name
+from codea1_env.reading.steps import Steps, steps_of
 from codea1_env.reading.wide import files_left, questions
 from codea1_env.sandbox.inside.scope import FILE, PACKAGES, PRINTED, PURE, ROWS, WRITTEN
 
@@ -64,9 +66,10 @@ _MOST_BITS = 64
 class Surroundings:
     """Of the test that is read now. Expressions that it is given have their names in place."""
 
-    def __init__(self, entry_point: str) -> None:
+    def __init__(self, entry_point: str, steps: Steps) -> None:
         """`entry_point`: a `canonical_name`."""
         self._entry_point = entry_point
+        self._steps = steps
         self._files: dict[str, Sequence[ast.expr]] = {}
         """What was written to each place; None alone for a directory."""
         self._open: dict[str, str] = {}
@@ -114,13 +117,18 @@ class Surroundings:
         """The expression with every path as that of a file among those that are there now."""
         if not self._files and not self._is_lost and self._heard is None and _PATHS.isdisjoint(names_in(node)):
             return node
+        self._steps.take(len(self._files))
+        self._is_lost |= len(self._files) > _MOST
+        for part in () if self._is_lost else chain.from_iterable(self._files.values()):
+            for each in ast.walk(part):
+                self._steps.take(steps_of(each))
+        is_in_tmp = _TMP in self._files
+        if self._is_lost:
+            return _Settled(None, None, is_in_tmp).visit(copied(node))  # type: ignore[no-any-return]  # an expression stays one
         files = ast.Dict([*map(ast.Constant, self._files)], [*map(_sum, self._files.values())])
         unknown = {place for place, parts in self._files.items() if not all(map(_is_evaluated, parts))}
-        is_known = not self._is_lost and len(self._files) <= _MOST and not unknown
-        settled = _Settled(files if is_known else None, None if self._is_lost else unknown, _TMP in self._files).visit(
-            copied(node)
-        )
-        if is_known and self._files:
+        settled = _Settled(None if unknown else files, unknown, is_in_tmp).visit(copied(node))
+        if self._files and not unknown:
             settled = _WithFiles(self._entry_point, _path(".", files)).visit(settled)
         return settled  # type: ignore[return-value]  # an expression stays one
 
@@ -132,9 +140,8 @@ class Surroundings:
         if called in _DIRECTORIES:
             return _text(self._directory(f"t{self._count}"))
         if called in _OPENED:
-            suffixes = [each.value.value for each in value.keywords  # type: ignore[attr-defined]  # a Call
-                        if each.arg == "suffix" and isinstance(each.value, ast.Constant)]  # fmt: skip
-            self._open[name] = place = f"t{self._count}{''.join(map(str, suffixes))}"
+            suffixes = [_written(each.value) or "" for each in value.keywords if each.arg == "suffix"]  # type: ignore[attr-defined]
+            self._open[name] = place = f"t{self._count}{''.join(suffixes)}"
             self._files[place] = ()
             return _text(_path(place))
         inside = {
@@ -301,8 +308,10 @@ class Surroundings:
         """What is at a path now. None for what is no path, and where a call is made for another, or would be twice."""
         place = _place(path)
         calls = [call for call in self._calls if isinstance(call, ast.Call)]
-        if len(self._calls) > _MOST or any(
-            grammar.mentions(given, self._entry_point) for call in calls for given in given_in(call)
+        if (
+            self._is_lost
+            or len(self._calls) > _MOST
+            or any(grammar.mentions(given, self._entry_point) for call in calls for given in given_in(call))
         ):
             return None
         if place is not None:

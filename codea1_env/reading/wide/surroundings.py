@@ -124,7 +124,8 @@ class Surroundings:
                 self._steps.take(steps_of(each))
         is_in_tmp = _TMP in self._files
         if self._is_lost:
-            return _Settled(None, None, is_in_tmp).visit(copied(node))  # type: ignore[no-any-return]  # an expression stays one
+            settled = _Settled(None, None, is_in_tmp).visit(copied(node))
+            return settled  # type: ignore[return-value]  # an expression stays one
         files = ast.Dict([*map(ast.Constant, self._files)], [*map(_sum, self._files.values())])
         unknown = {place for place, parts in self._files.items() if not all(map(_is_evaluated, parts))}
         settled = _Settled(None if unknown else files, unknown, is_in_tmp).visit(copied(node))
@@ -256,6 +257,7 @@ class Surroundings:
             if place:
                 self._files[place] = (_UNKNOWN,)
         for call in ast.walk(statement):
+            self._steps.take()
             if not isinstance(call, ast.Call) or not _WRITERS.fullmatch(_last_name(call.func)) or _only_reads(call):
                 continue
             owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func

@@ -124,14 +124,13 @@ class Surroundings:
                 self._steps.take(steps_of(each))
         is_in_tmp = _TMP in self._files
         if self._is_lost:
-            settled = _Settled(None, None, is_in_tmp).visit(copied(node))
-            return settled  # type: ignore[return-value]  # an expression stays one
+            return cast(ast.expr, _Settled(None, None, is_in_tmp).visit(copied(node)))
         files = ast.Dict([*map(ast.Constant, self._files)], [*map(_sum, self._files.values())])
         unknown = {place for place, parts in self._files.items() if not all(map(_is_evaluated, parts))}
         settled = _Settled(None if unknown else files, unknown, is_in_tmp).visit(copied(node))
         if self._files and not unknown:
             settled = _WithFiles(self._entry_point, _path(".", files)).visit(settled)
-        return settled  # type: ignore[return-value]  # an expression stays one
+        return cast(ast.expr, settled)
 
     def made(self, value: ast.expr, name: str = "") -> ast.expr | None:
         """The path of a directory or file that an expression makes, or what is below it; None for another expression.

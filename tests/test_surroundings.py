@@ -463,6 +463,15 @@ def test_many_files_are_unknown() -> None:
     assert read(code + "    f(1)\n    assert open('1.txt').read() == 'x'\n") == ["not_entry_point"]
 
 
+def test_an_empty_directory_is_empty_where_the_program_does_nothing(sandbox: Sandbox) -> None:
+    program = "import os\ndef f(x):\n    open('o', 'w').close()\n    os.remove('o')\n    return x\n"
+    suite = "def test():\n    f(3)\n    assert os.listdir('.') == []\n"
+    problem = Problem("own/f", "Write f.", "f", reference_solution=program, time_limit_s=5.0)
+    arena = Arena(sandbox, RewardConfig(fidelity="wide"), on_failure="raise")
+    duel = arena.play([Match(problem, (program,), ((suite,),))], update_book=False)[0].suites[0][0].duel
+    assert [str(test.status) for test in duel.tests] == ["vacuous"]
+
+
 @pytest.mark.parametrize("given", [[["lambda: x"], []], [[], [["text", "lambda: x"]]], [[["lambda: x"], 1], []]])
 def test_a_text_that_looks_like_a_question_is_none(given: Tree) -> None:
     assert idle(encode(given), "f") == b""

@@ -334,7 +334,10 @@ def test_tables_that_are_written_and_files_that_are_removed() -> None:
 
 @pytest.mark.parametrize(
     "claim",
-    ["printed(f(1)) == '1'", "printed(lambda: f(1), f) == '1'", "printed(lambda n=f(1): f(n)) == '1'",
+    ["written('isdir', lambda: f(3), lambda: '/')", "written('isdir', lambda: f(3), lambda: 'a/../..')",
+     "f(written('text', lambda: f(3), lambda: 'a')) == 1",
+     "(written('size', lambda: f(3), lambda: 'a') < written('size', lambda: f(4), lambda: 'b')) == 1",
+     "printed(f(1)) == '1'", "printed(lambda: f(1), f) == '1'", "printed(lambda n=f(1): f(n)) == '1'",
      "printed(lambda: '1' + f(1)) == '1'", "printed(lambda: f) == '1'"],
 )  # fmt: skip
 def test_a_question_of_what_is_printed_holds_calls_alone(claim: str) -> None:
@@ -406,6 +409,11 @@ SAID = "def test(capsys):\n    f(12)\n    assert capsys.readouterr().out == '12\
         (WRITE, WRITE.replace("str(x)", "str(-x)"), OUT),
         (WRITE, WRITE.replace("'o'", "'p'"), THERE),
         (WRITE, "import os\nos.stat = lambda *_: os.lstat('.')\nos.path.exists = len\ndef f(x):\n    pass\n", THERE),
+        # What is asked is not told to a program that looks for it.
+        (WRITE, "import sys\ndef f(x):\n    g = sys._getframe(1)\n    while g and 'steps' not in g.f_locals:\n"
+                "        g = g.f_back\n    if g:\n        open(g.f_locals['steps'][-1](), 'w').write('12')\n", OUT),
+        (WRITE, "import sys\nsys.modules['candidate']._stat = lambda _: sys\nsys.st_mode = 0o100000\nsys.st_size = 2\n"
+                "def f(x):\n    open\n", THERE),
         (REMOVE, REMOVE.replace("os.remove(path)", "pass"), GONE),
         (SAY, SAY.replace("print(x)", ""), SAID),
         # A text that says of itself that it is equal is compared as data.
@@ -420,10 +428,8 @@ def test_a_right_program_passes_and_a_wrong_one_fails(sandbox: Sandbox, right: s
         arena.play([Match(problem, (program,), ((suite,),))], update_book=False)[0].suites[0][0].duel
         for program in (right, wrong)
     ]
-    assert [[str(test.verdict) for test in duel.tests if test.status == "kept"] for duel in duels] == [
-        ["pass"],
-        ["fail"],
-    ]
+    (passed,), (other,) = [[str(test.verdict) for test in duel.tests if test.status == "kept"] for duel in duels]
+    assert passed == "pass" and other in ("fail", "error")
 
 
 @pytest.mark.parametrize(
@@ -436,7 +442,6 @@ def test_a_right_program_passes_and_a_wrong_one_fails(sandbox: Sandbox, right: s
         "f(3)\n    assert os.path.getsize('a') == 3",
         "f(3)\n    assert os.listdir('.') == ['a']",
         "f(3)\n    assert os.path.isdir('.')",
-        "assert written('isdir', lambda: f(3), lambda: '/')",
         "p = f('b')\n    assert os.path.exists(p) == False",
         "p = f('b')\n    assert os.path.exists(p[0]) is False",
         "p = f(1)\n    assert os.path.exists(p)",

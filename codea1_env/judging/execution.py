@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from codea1_env.judging import files_asked
 from codea1_env.judging.bounded_cache import BoundedCache
 from codea1_env.judging.schedule import job_digest
 from codea1_env.sandbox.protocol import MAX_BUDGET_S, MOST_NOTES, CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
@@ -124,7 +125,7 @@ class Execution:
             wanted = [(program, _wanted(program, turns)) for program in waiting]
             runs = [(program, calls) for program, calls in wanted if calls or program.load is None]
             jobs = [_run(program, calls) for program, calls in runs]
-            answers = self._sandbox.run(jobs) if jobs else []
+            answers = files_asked.run(self._sandbox, jobs) if jobs else []
             for (program, calls), job, result in zip(runs, jobs, answers, strict=True):
                 _take_up(program, job, result)
                 self._remember(program, calls, result)

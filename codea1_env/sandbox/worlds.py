@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from codea1_env.errors import ConfigurationError, PackageMissing
-from codea1_env.sandbox.inside.scope import FILE
+from codea1_env.sandbox.inside.scope import FILE, WRITTEN
 
 PACKAGES = (
     "numpy", "pandas", "scipy", "sympy", "networkx", "sklearn", "statsmodels", "regex", "sortedcontainers",
@@ -101,8 +101,8 @@ def with_calls(world: World, calls: Collection[bytes]) -> World:
     text = b"".join(calls)
     if b'{"k":' not in text and b'{"e":' not in text:
         return world
-    is_run, has_files = (name in text for name in (b"asyncio.run(", FILE.encode()))
-    world = replace(world, threads=world.threads or is_run, scratch=world.scratch or has_files)
+    is_run, *asks_files = (name in text for name in (b"asyncio.run(", FILE.encode(), WRITTEN.encode()))
+    world = replace(world, threads=world.threads or is_run, scratch=world.scratch or any(asks_files))
     code = [call for call in calls if b'{"e":' in call]
     given = {
         package

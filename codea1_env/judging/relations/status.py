@@ -89,8 +89,7 @@ def mutant_values(judge: Judge, asked: Sequence[tuple[Problem, Sequence[bytes]]]
     for problem, calls in asked:
         if left := [question for call in calls if (question := idle(call, canonical_name(problem.entry_point)))]:
             name = canonical_name(problem.entry_point).rpartition(".")[2]
-            # Because it names `open`, it has a directory of its own, as programs that write have.
-            turns.append(turn(problem, f"def {name}(*_, **__):\n    open\n", left, room=len(left)))
+            turns.append(turn(problem, f"def {name}(*_, **__):\n    pass\n", left, room=len(left)))
     found: dict[tuple[int, bytes], list[bytes]] = {}
     for ran, result in zip(turns, judge.run(turns) if turns else [], strict=True):
         for call, value in zip(ran.calls, plain_values(ran, result, ran.calls, is_data) or (), strict=False):

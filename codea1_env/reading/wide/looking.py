@@ -22,7 +22,7 @@ from codea1_env.reading.parsing import copied
 from codea1_env.reading.pure_expressions import LOOKED, Reason, Rejected, check_code, known_name
 from codea1_env.reading.wide import questions, relation
 from codea1_env.reading.wide.statements import unpacking
-from codea1_env.sandbox.inside.scope import ATTRIBUTE, LOOKED_METHODS, LOOKED_NAMES
+from codea1_env.sandbox.inside.scope import ATTRIBUTE, LOOKED_METHODS, LOOKED_NAMES, WRITTEN
 
 MAX_CALLS = 128
 """Of one claim."""
@@ -50,6 +50,8 @@ def read_look(condition: ast.expr, source: str, entry_point: str, max_depth: int
     is_question = len(calls) > 1 or not _is_plain(calls[0], entry_point)
     for call in calls if is_question else ():
         questions.check_question(call, entry_point)
+        if len(calls) > 1 and known_name(getattr(call, "func", call)) == WRITTEN:
+            raise Rejected(Reason.WRAPPED_CALL)
         if questions.is_changed(call, entry_point):
             raise Rejected(Reason.NOT_ENTRY_POINT)
     each = [

@@ -37,7 +37,17 @@ from codea1_env.reading.pure_expressions import (
 )
 from codea1_env.reading.wide.displays import whole
 from codea1_env.reading.wide.statements import unpacking
-from codea1_env.sandbox.inside.scope import CODE_BUILTINS, FILE, LOOKED_METHODS, PRINTED, PURE, ROWS, SHORT, WRITTEN
+from codea1_env.sandbox.inside.scope import (
+    CODE_BUILTINS,
+    FILE,
+    LEFT,
+    LOOKED_METHODS,
+    PRINTED,
+    PURE,
+    ROWS,
+    SHORT,
+    WRITTEN,
+)
 
 IT = "it"
 """What a question calls the object that it is about."""
@@ -58,7 +68,7 @@ _OF_MATCH = frozenset("end group groupdict groups span start".split())
 _CHANGING = frozenset(("__setattr__", "__setitem__", "__delitem__"))
 """What a statement asks of an object, among its calls."""
 _OF_READING = frozenset(
-    (IT, PRINTED, WRITTEN, FILE, ROWS, grammar.RAISED, "approx", "isclose", "islice", "assertCountEqual")
+    (IT, PRINTED, WRITTEN, LEFT, FILE, ROWS, grammar.RAISED, "approx", "isclose", "islice", "assertCountEqual")
 )
 """Functions that questions and claims have of their own."""
 _NEAR = 0.05
@@ -313,6 +323,10 @@ def check_question(node: ast.expr, entry_point: str) -> None:
     """Raises Rejected unless an expression of the right form is a question all through."""
     if not is_small(node):
         raise Rejected(Reason.TOO_LARGE)
+    if any(
+        known_name(each.func) == WRITTEN for each in ast.walk(node) if isinstance(each, ast.Call) and each is not node
+    ):
+        raise Rejected(Reason.WRAPPED_CALL)  # what is asked of files stands alone
     _check(node, entry_point, False)
 
 
@@ -457,6 +471,8 @@ def _check(node: ast.expr, entry_point: str, is_inside: bool) -> None:
     if steps := steps_of(node):
         for step in steps:
             is_path = isinstance(step, ast.Constant)
+            if is_path and re.match(r"/|(?:.*/)?\.\.(?:/|$)", str(step.value)):  # type: ignore[attr-defined]
+                raise Rejected(Reason.FORBIDDEN_NAME)  # no directory of the program's
             while _is_item(step):  # `f(x)[0]`, a path
                 step = step.value  # type: ignore[attr-defined]
             _check_part(step, entry_point, is_inside) if is_path else _check(step, entry_point, is_inside)

@@ -58,7 +58,9 @@ read = ctypes.pythonapi.PyBytes_FromStringAndSize  # raises no event that a prog
 read.restype, read.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_ssize_t)
 _escaped = denials.escaped
 _cpu_ns, _pack_record, _pack_header = time.process_time_ns, RECORD.pack_into, HEADER.pack_into
-_exit, _stat, _listdir, _open = os._exit, os.stat, os.listdir, open
+_exit, _stat, _listdir, _open, _walk = os._exit, os.stat, os.listdir, open, os.walk
+_MOST_LEFT = 1 << 18
+"""Bytes of files that are told with their text."""
 _KINDS = {"isfile": 0o100000, "isdir": 0o040000}
 """{what may be asked of a path: what its mode says then}."""
 
@@ -379,6 +381,27 @@ def _printed(*calls: Callable[[], object]) -> str:
     return out.getvalue()
 
 
+def _left_behind(*steps: Callable[[], Any]) -> "dict[str, list[Any] | None]":
+    """What is in the directory that the program works in, after these: of each file its size and its text, if that is
+    one and short; of directories nothing."""
+    for step in steps:
+        step()
+    found: dict[str, list[Any] | None] = {}
+    room = _MOST_LEFT
+    for folder, folders, files in _walk("."):
+        above = f"{folder[2:]}/" if folder != "." else ""
+        found.update(dict.fromkeys([above + name for name in folders]))
+        for name in files:
+            text, size = None, _stat(above + name).st_size
+            with contextlib.suppress(OSError, ValueError):
+                if size <= room:
+                    with _open(above + name, encoding="utf-8") as file:
+                        text = file.read()
+                    room -= size
+            found[above + name] = [size, text]
+    return found
+
+
 def _written(asked: str, *steps: Callable[[], Any]) -> object:
     """What is at the path that the last of these gives, after the others: its text, names, size, or whether it is."""
     path = [step() for step in steps][-1]
@@ -404,6 +427,7 @@ _OF_TESTS = {
     scope.ROWS: _csv_rows,
     scope.PRINTED: _printed,
     scope.WRITTEN: _written,
+    scope.LEFT: _left_behind,
 }
 values.scope = lambda text: scope.namespace(text, _OF_TESTS, scope.CODE_NAMES)
 

@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-FILE, ROWS, PRINTED, WRITTEN = "scratch_file", "csv_rows", "printed", "written"
-"""What a question calls a file that a test has written, rows in one, what calls print, and what they write."""
+FILE, ROWS, PRINTED, WRITTEN, LEFT = "scratch_file", "csv_rows", "printed", "written", "left_behind"
+"""What a question calls a file that a test has written, rows in one, what calls print, what they write at a path, and
+what they leave anywhere."""
 PURE = frozenset(
     """abs bool bytes chr complex dict enumerate float frozenset int len list max min ord range reversed round set
     sorted str sum tuple zip""".split()

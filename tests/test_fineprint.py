@@ -158,14 +158,12 @@ def test_golden_edge_makes_golden_tests_touch_clauses() -> None:
         assert all(any(not passes(each, problem, case) for each in careless) for case in problem.golden_tests)
 
 
-def test_questions_have_one_clause_or_two() -> None:
-    counts = set()
-    for problem in fineprint_problems("train", 20, 0):
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_questions_have_as_many_clauses_as_are_asked_for(length: int) -> None:
+    for problem in fineprint_problems("train", 20, 0, lengths=[length]):
         clauses = parts_of(problem)[1]
-        counts.add(len(clauses))
-        assert len(set(clauses)) == len(clauses)
-        assert len(problem.hidden_tests) == len(clauses) * TESTS_A_CLAUSE + 1 + PLAIN_TESTS
-    assert counts == {1, 2}
+        assert len(set(clauses)) == len(clauses) == length
+        assert len(problem.hidden_tests) == length * TESTS_A_CLAUSE + 1 + PLAIN_TESTS
 
 
 @pytest.mark.parametrize("material", [NUMBERS, WORDS], ids=lambda material: material.name)
@@ -173,7 +171,7 @@ def test_every_clause_is_told_apart_from_its_almost_right_form(material: Materia
     """A bent line that no input tells from the right one would be no mutant at all."""
     seen = {
         clause
-        for problem in fineprint_problems("train", 200, 1, material=material)
+        for problem in fineprint_problems("train", 200, 1, material=material, lengths=[1])
         for mutant in problem.mutants
         if "if not" in mutant and (clause := clause_of_mutant(problem, mutant))
         if len(mutant.splitlines()) == len((problem.reference_solution or "").splitlines())
@@ -187,6 +185,8 @@ def test_every_clause_is_told_apart_from_its_almost_right_form(material: Materia
         (lambda: fineprint_problems("test", 1, 0), "split must be 'train' or 'held_out', got 'test'"),  # type: ignore[arg-type]
         (lambda: fineprint_problems("train", -1, 0), "count must be a whole number and not negative, got -1"),
         (lambda: fineprint_problems("train", 1, 0, 1.5), r"golden_edge must be in \[0, 1\], got 1.5"),
+        (lambda: fineprint_problems("train", 1, 0, lengths=[5]), r"lengths must be numbers from 1 to 4, got \[5\]"),
+        (lambda: fineprint_problems("train", 1, 0, lengths=[]), r"lengths must be numbers from 1 to 4, got \[\]"),
         (lambda: fineprint_words_problems("held_out", 10_000, 0), "count must be at most about .* got 10000"),
     ],
 )

@@ -171,16 +171,19 @@ def fineprint_problems(
     golden_edge: float = 0.0,
     *,
     material: Material = NUMBERS,
+    lengths: Sequence[int] = ONE_OR_TWO,
 ) -> tuple[Problem, ...]:
     """`count` distinct problems of one split; equal arguments give equal problems, and the first ones do not depend on
     `count`.
 
-    `golden_edge` in [0, 1]: the probability that a golden test touches a clause. Raises ConfigurationError where there
-    are not so many questions.
+    `golden_edge` in [0, 1]: the probability that a golden test touches a clause. `lengths`: numbers of clauses beside
+    EMPTY, 1 to 4, that are drawn alike. Raises ConfigurationError where there are not so many questions.
     """
     require_choice("split", split, ("train", "held_out"))
+    if not lengths or not all(type(length) is int and 1 <= length <= 4 for length in lengths):
+        raise ConfigurationError(f"lengths must be numbers from 1 to 4, got {lengths!r}")
     family = FAMILY_OF[material.name]
-    return problems_of(family, split, seed, _questions(split, count, seed, material), golden_edge)
+    return problems_of(family, split, seed, _questions(split, count, seed, material, lengths), golden_edge)
 
 
 fineprint_words_problems = functools.partial(fineprint_problems, material=WORDS)
@@ -191,7 +194,9 @@ FAMILY_OF = {"numbers": "fineprint", "words": "fineprint_words"}
 """The family's name by that of what its questions are about."""
 
 
-def _questions(split: Split, count: int, seed: int, material: Material) -> tuple[FinePrint, ...]:
+def _questions(
+    split: Split, count: int, seed: int, material: Material, lengths: Sequence[int]
+) -> tuple[FinePrint, ...]:
     require(type(count) is int and count >= 0, "count", "be a whole number and not negative", count)
     rng = random.Random(f"fineprint {material.name} {split} {seed}")
     drawn: dict[str, FinePrint] = {}
@@ -199,7 +204,7 @@ def _questions(split: Split, count: int, seed: int, material: Material) -> tuple
     while len(drawn) < count:
         operation = rng.choice(material.operations)
         allowed = _clauses_of(material, operation, split)
-        length = rng.choice(ONE_OR_TWO)
+        length = rng.choice(lengths)
         clauses = tuple(rng.sample(allowed, length)) if length <= len(allowed) else ()
         wordings = tuple(rng.randrange(2) for _ in range(length + 1))
         question = FinePrint(material, rng.choice(ENTRY_POINTS), operation, clauses, wordings)
@@ -208,8 +213,8 @@ def _questions(split: Split, count: int, seed: int, material: Material) -> tuple
             missed = 0
         elif (missed := missed + 1) > 2000:
             raise ConfigurationError(
-                f"count must be at most about {len(drawn)} for split {split!r} of {FAMILY_OF[material.name]}, "
-                f"got {count}"
+                f"count must be at most about {len(drawn)} for split {split!r} of {FAMILY_OF[material.name]} with "
+                f"{sorted(set(lengths))} clauses, got {count}"
             )
     return tuple(drawn.values())
 

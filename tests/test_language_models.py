@@ -419,7 +419,6 @@ def test_gradients_are_those_of_the_plain_forward_pass(
     shape: str, pack_tokens: int, by_token: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codea1_env.language_models.learner.CHUNK", {"cpu": 7})
-    monkeypatch.setattr("codea1_env.language_models.learner.PACK_TOKENS", {"cpu": pack_tokens})
     monkeypatch.setattr("codea1_env.language_models.learner.QUERIES", 5)
     model, packed = tiny(shape)
     adapter = random_adapter(packed)
@@ -428,7 +427,7 @@ def test_gradients_are_those_of_the_plain_forward_pass(
     responses = [text("one"), text("another, longer"), text("x"), text("the last one of them")]
     weights = [1.0, -0.5, 2.0, 0.25]
     objective = Weighted(weights, responses, by_token=by_token)
-    found = Learner(packed.base, adapter).learn(prompt, responses, objective, temperature)
+    found = Learner(packed.base, adapter, pack_tokens).learn(prompt, responses, objective, temperature)
 
     for name, parameter in beside.named_parameters():
         parameter.requires_grad_("lora" in name)
@@ -441,7 +440,7 @@ def test_gradients_are_those_of_the_plain_forward_pass(
         assert torch.allclose(found.entropies[row], -(scores.exp() * scores).sum(dim=1).detach(), atol=1e-3)
         loss = loss - (weights[row] * told.exp()).sum()
     loss.backward()
-    plain = Learner(packed.base, adapter).log_probs(prompt, responses, temperature, of_base=True).log_probs
+    plain = Learner(packed.base, adapter, pack_tokens).log_probs(prompt, responses, temperature, of_base=True).log_probs
     for row, response in enumerate(responses):
         with torch.no_grad(), beside.disable_adapter():
             logits = beside(input_ids=torch.tensor([[*prompt, *response]])).logits[0][len(prompt) - 1 : -1]

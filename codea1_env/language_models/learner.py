@@ -154,8 +154,10 @@ class Learnt:
 class Learner:
     """Adds gradients to an adapter's parameters."""
 
-    def __init__(self, base: Base, adapter: Adapter) -> None:
+    def __init__(self, base: Base, adapter: Adapter, pack_tokens: int = 0) -> None:
+        """`pack_tokens`: 0 is `PACK_TOKENS` of the base's device."""
         self._base, self._adapter = base, adapter
+        self._pack_tokens = pack_tokens or PACK_TOKENS[base.device.type]
 
     def learn(
         self, prompt: Sequence[int], responses: Sequence[Sequence[int]], objective: Objective, temperature: float = 1.0
@@ -194,7 +196,7 @@ class Learner:
         for row, response in enumerate(responses):
             if not packs or len(response) > room:
                 packs.append([])
-                room = PACK_TOKENS[self._base.device.type] - prompt
+                room = self._pack_tokens - prompt
             packs[-1].append(row)
             room -= len(response)
         return packs

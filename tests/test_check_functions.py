@@ -120,7 +120,7 @@ def test_a_script_that_is_indented_as_a_whole_is_read() -> None:
         ("def check(candidate):\n    assert abs(candidate(1) - 2) < 5", "wrapped_call", 1),
         ("def check(candidate):\n    assert abs(candidate(1) - 2) < EPSILON", "wrapped_call", 1),
         ("def check(candidate):\n    for i in limits():\n        assert candidate(i) == i", "block", 1),
-        ("if 1:\n    assert f(1) == 1\n    assert f(2) == 2", "block", 2),
+        ("if x:\n    assert f(1) == 1\n    assert f(2) == 2", "block", 2),
         ("def check(candidate):\n    verify(candidate, 1)", "statement", 1),
         ("def test_f():\n    with pytest.raises(ValueError):\n        f(1)", "expects_exception", 1),
         ("@pytest.mark.flaky\ndef test_f(x):\n    assert f(x) == 1", "decorated", 1),

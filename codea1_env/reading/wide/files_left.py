@@ -41,8 +41,7 @@ def asks(code: str) -> bool:
 def question(asked: str, calls: Sequence[ast.expr], path: ast.expr) -> ast.expr | None:
     """What is at a path after these calls. A path that has a call in it comes of the last one; else None."""
     before = calls
-    if any(isinstance(each, ast.Call) for each in ast.walk(path)):
-        inside = {dump_of(each) for each in ast.walk(path) if isinstance(each, ast.Call)}
+    if inside := {dump_of(each) for each in ast.walk(path) if isinstance(each, ast.Call)}:
         if not calls or dump_of(calls[-1]) not in inside:
             return None
         before = calls[:-1]

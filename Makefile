@@ -51,8 +51,8 @@ fuzz: .venv/installed
 		CODEA1_FUZZ=1 $(BIN)/python -m pytest -q -n auto tests/test_fuzz_*.py || exit 1; done
 
 # Those of them that attack the judge, under every backend, with the whole of the corpora that `make test` takes a part of.
-ATTACKS := tests/test_attacks*.py $(patsubst %,tests/test_%.py,companies cooperating honest independence sandbox \
-	sandbox_packages worlds)
+ATTACKS := tests/test_attacks*.py $(patsubst %,tests/test_%.py,companies cooperating honest honest_backends \
+	independence sandbox sandbox_packages worlds)
 test-attacks: .venv/installed
 	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder $(ATTACKS)
 

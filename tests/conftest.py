@@ -59,8 +59,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 FEW_AND_LONG = {f"test_{name}.py" for name in (
     "adapter_trl_environments arena attacks audit bench changes companies cooperating doctor env eval examples gpu_run "
-    "honest independence judge_version kinds long_training own_classes policy_trl sandbox score scripts seat_rewards "
-    "sharded suite_sizes time_limits"
+    "honest honest_backends independence judge_version kinds long_training own_classes policy_trl sandbox score "
+    "scripts seat_rewards sharded suite_sizes time_limits"
 ).split()}  # fmt: skip
 """Files of few tests that take longer than most files of many."""
 

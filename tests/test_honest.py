@@ -1,6 +1,7 @@
 """Honest programs get the verdict that plain Python gives them: right ones pass, subtly wrong ones do not.
 
-The corpus is `honest/*.txt`; `honest/differing.txt` lists what differs still, and why. It holds on every backend.
+The corpus is `honest/*.txt`; `honest/differing.txt` lists what differs still, and why. `test_honest_backends.py` has
+Docker and Ray.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from attacks.backends import BACKENDS, opened
+from attacks.backends import opened
 from attacks.samples import some_of_each_kind
 from honest.corpus import PAGE, Honest, page_table, read_corpus, read_differing
 from honest.judging import differing, in_plain_python, judged
@@ -36,16 +37,22 @@ class Played(NamedTuple):
     """Those that may differ on this backend, of those that were run."""
 
 
-SLOW = [pytest.param("local", marks=pytest.mark.slow), *BACKENDS[1:]]
-SLOW += [pytest.param(name, marks=pytest.mark.slow) for name in ("no_namespaces", "ordinary_user")]
+OTHERS = ("no_namespaces", "ordinary_user")
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("local", *OTHERS)]
 
 
 @pytest.fixture(scope="module", params=["some", *SLOW])
 def played(request: pytest.FixtureRequest) -> Iterator[Played]:
-    """`some` of each kind, on the local backend; all of them on every backend."""
-    programs, backend = PROGRAMS, request.param
+    """On the local backend: `some` of each kind, and all of them; of what others run it as, a quarter."""
+    backend = request.param
     if backend == "some":
-        programs, backend = some_of_each_kind(PROGRAMS, step=20), "local"
+        yield from on_backend("local", some_of_each_kind(PROGRAMS, step=20), request)
+    else:
+        yield from on_backend(backend, some_of_each_kind(PROGRAMS) if backend in OTHERS else PROGRAMS, request)
+
+
+def on_backend(backend: str, programs: Sequence[Honest], request: pytest.FixtureRequest) -> Iterator[Played]:
+    """The body of a fixture of a module."""
     run = {(honest.kind, honest.name) for honest in programs}
     listed = read_differing(backend).keys() & run
     # What plain Python says of them, as a slow test sees to.

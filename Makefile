@@ -56,9 +56,10 @@ ATTACKS := tests/test_attacks*.py $(patsubst %,tests/test_%.py,companies coopera
 test-attacks: .venv/installed
 	$(BIN)/python -m pytest -m slow -n auto --dist loadfile --no-loadscope-reorder $(ATTACKS)
 
-# Two Ray nodes with addresses of their own, one of which is switched off; skipped, saying why, without namespaces.
+# Two Ray nodes with addresses of their own, one of which is switched off, skipped, saying why, without namespaces; and seats of
+# two processes each (gloo), killed and resumed to the same bits.
 test-cluster: .venv/installed
-	$(BIN)/python -m pytest -m cluster -rs tests/test_cluster.py
+	$(BIN)/python -m pytest -m cluster -rs tests/test_cluster.py tests/test_training_ray.py
 
 test-all: test test-slow test-cluster test-browser test-adapters
 

@@ -106,7 +106,7 @@ ON_TWO_RANKS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 @needs_cluster
 @pytest.mark.parametrize(("seats", "preset"), ON_TWO_RANKS, ids=["duel", "alone"])
 def test_two_ranks_hold_the_same_weights_and_resume_to_the_same_bits(seats, preset, base: Path, tmp_path: Path) -> None:

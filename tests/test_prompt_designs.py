@@ -10,10 +10,10 @@ from fake_openai import Json, Reply, completion, serving
 
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError
-from codea1_env.players import CoderRequest, OpenAIPlayer, TesterRequest
+from codea1_env.players import CoderRequest, OpenAIPlayer, Request, TesterRequest
 from codea1_env.players.chat import chat_messages
 from codea1_env.players.prompts import DEFAULT, design_names, find_prompts, prompts_from, text_digest
-from codea1_env.players.templates import ROLES, Prompts, begun, end_of_block
+from codea1_env.players.templates import ROLES, Messages, Prompts, begun, end_of_block
 from codea1_env.problems import read_problems
 from codea1_env.problems.jsonl import write_problems
 from codea1_env.problems.problem import Problem
@@ -120,6 +120,14 @@ def test_a_file_says_what_it_changes_and_the_rest_is_the_extended_designs(tmp_pa
     as_json = tmp_path / "mine.json"
     as_json.write_text(json.dumps({"extends": "begun", "coder": "evalplus", "tester": {"system": "Be brief."}}))
     assert find_prompts(str(as_json)) == mine
+
+
+def test_a_design_that_changes_every_role_keeps_the_rest_of_each() -> None:
+    for name in ("example", DEFAULT):
+        base = find_prompts(name)
+        changes = {role: {"user": list(getattr(base, role).user)} for role in ROLES}
+        assert prompts_from({"name": name, "extends": name, **changes}, "mine.yaml") == base
+    assert prompts_from({"name": DEFAULT, **changes}, "mine.yaml") == base
 
 
 @pytest.mark.parametrize("name", design_names())
@@ -261,6 +269,17 @@ def test_a_server_is_asked_to_go_on_and_what_was_begun_is_given_back(tmp_path: P
     assert report["sets"]["mine"]["passed"] == {"same": 2}
     answers = json.loads((out / "journal.jsonl").read_text().splitlines()[1])
     assert answers["texts"][0].endswith("```python\ndef f(x):\n    return x\n")
+
+
+def test_an_answer_that_was_begun_in_a_block_ends_with_it_whatever_the_server_says_behind() -> None:
+    said = "x):\n    return x\n``` \nOr:\n```python\ndef f(x):\n    return 2\n```\n"  # not the text that it stops at
+
+    def asks(request: Request) -> Messages:
+        return [{"role": "user", "content": "f?"}, {"role": "assistant", "content": "```python\ndef f("}]
+
+    with serving(lambda request, number: Reply(body=completion(said))) as server:
+        ((answer,),) = OpenAIPlayer(server.url, "m", prompt=asks).respond([CoderRequest(SQUARE)])
+    assert answer.text.rstrip() == "```python\ndef f(x):\n    return x\n```"
 
 
 def test_a_server_is_asked_plainly_in_the_default_design(tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ class OpenAIPlayer:
         return answers
 
     def _response(self, completion: ServedAnswer, begin: Begun) -> Response:
-        text, version = begin.answer + completion.text, completion.version or self.version
+        text, version = begin.whole(completion.text), completion.version or self.version
         return Response(text, completion.truncated, self.name, version, is_silent=completion.is_silent)
 
     def _complete(self, call: _Call, body: Mapping[str, object], tokens: int) -> list[ServedAnswer]:

@@ -75,10 +75,8 @@ def _bundled(name: str) -> Prompts:
 def _read(content: Mapping[str, Any], where: str) -> Prompts:
     name = content.get("name", Path(where).stem)
     require(isinstance(name, str), "name", "be text", name)
-    if set(ROLES) <= set(content) and all(isinstance(content[role], Mapping) for role in ROLES):
-        base = None  # the default is such a one, and what a run recorded
-    else:
-        base = _by_name(content.get("extends", DEFAULT), "extends")
+    extends_nothing = Path(where) == DESIGNS / f"{DEFAULT}.yaml"
+    base = None if extends_nothing else _by_name(content.get("extends", DEFAULT), "extends")
     roles = {}
     for role in ROLES:
         current: Template | None = getattr(base, role) if base else None

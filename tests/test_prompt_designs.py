@@ -2,12 +2,16 @@
 
 import dataclasses
 import json
+import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fake_openai import Json, Reply, completion, serving
 
+from codea1_env import players
 from codea1_env.cli import main
 from codea1_env.errors import ConfigurationError
 from codea1_env.players import CoderRequest, OpenAIPlayer, Request, TesterRequest
@@ -271,15 +275,25 @@ def test_a_server_is_asked_to_go_on_and_what_was_begun_is_given_back(tmp_path: P
     assert answers["texts"][0].endswith("```python\ndef f(x):\n    return x\n")
 
 
-def test_an_answer_that_was_begun_in_a_block_ends_with_it_whatever_the_server_says_behind() -> None:
+def test_an_answer_that_was_begun_in_a_block_ends_with_it_whatever_is_said_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     said = "x):\n    return x\n``` \nOr:\n```python\ndef f(x):\n    return 2\n```\n"  # not the text that it stops at
 
     def asks(request: Request) -> Messages:
         return [{"role": "user", "content": "f?"}, {"role": "assistant", "content": "```python\ndef f("}]
 
+    class Engine:
+        def chat(self, *_: object, **__: object) -> list[Any]:
+            return [SimpleNamespace(outputs=[SimpleNamespace(text=said, finish_reason="stop")])]
+
+    monkeypatch.setitem(sys.modules, "vllm", SimpleNamespace(SamplingParams=SimpleNamespace))
+    monkeypatch.setitem(sys.modules, "vllm.platforms", SimpleNamespace(current_platform=None))
+    offline = runpy.run_path(str(Path(players.__file__).with_name("vllm_offline.py")))["VLLMPlayer"]
     with serving(lambda request, number: Reply(body=completion(said))) as server:
-        ((answer,),) = OpenAIPlayer(server.url, "m", prompt=asks).respond([CoderRequest(SQUARE)])
-    assert answer.text.rstrip() == "```python\ndef f(x):\n    return x\n```"
+        for player in (OpenAIPlayer(server.url, "m", prompt=asks), offline(Engine(), name="vllm", prompt=asks)):
+            ((answer,),) = player.respond([CoderRequest(SQUARE)])
+            assert answer.text.rstrip() == "```python\ndef f(x):\n    return x\n```"
 
 
 def test_a_server_is_asked_plainly_in_the_default_design(tmp_path: Path) -> None:

@@ -81,9 +81,9 @@ class VLLMPlayer:
                 [messages[place] for place in places], [asked[place] for place in places], continues
             )
             for place, each in zip(places, answered, strict=True):
-                start = begins[place].answer
+                whole = begins[place].whole
                 responses[place] = [
-                    Response(start + answer.text, answer.finish_reason == "length", self.name, self.version)
+                    Response(whole(answer.text), answer.finish_reason == "length", self.name, self.version)
                     for answer in each.outputs
                 ] * (n // count)
         return responses

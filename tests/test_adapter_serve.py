@@ -170,7 +170,7 @@ def test_an_answer_is_over_when_the_client_has_all_of_it() -> None:
     assert not sent[1].get("more_body")
 
 
-def sent_to(method: str, path: str, *messages: dict[str, Any]) -> list[dict[str, Any]]:
+def sent_to(method: str, path: str, *messages: dict[str, Any], token: str = "") -> list[dict[str, Any]]:
     """What an application without a judge sends to a client of whom the messages come."""
     from codea1_env.serving.app import make_app
 
@@ -183,8 +183,42 @@ def sent_to(method: str, path: str, *messages: dict[str, Any]) -> list[dict[str,
         return next(coming)
 
     scope = {"type": "http", "method": method, "path": path, "query_string": b"", "headers": []}
-    asyncio.run(make_app()(scope, receive, send))
+    asyncio.run(make_app(token=token)(scope, receive, send))
     return sent
+
+
+def test_what_a_client_says_of_the_host_is_no_part_of_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`Host: x/health?` made older versions of Starlette read another path, one that needs no token."""
+    from starlette.datastructures import URL
+    from starlette.requests import Request
+
+    monkeypatch.setattr(Request, "url", property(lambda _: URL("http://x/health?/metrics")))
+    assert sent_to("GET", "/metrics", token="a-long-token")[0]["status"] == 401
+
+
+def test_a_request_that_says_no_time_has_what_the_server_grants() -> None:
+    from codea1_env.serving.requests import read_verify
+    from codea1_env.serving.sandbox_fusion import read_run
+
+    asked = {"program": RIGHT, "tests": ASSERTS}
+    assert [read_verify(asked, {}, most).problem.time_limit_s for most in (0.5, 30.0)] == [0.5, 1.0]
+    assert [read_run({"code": "1"}, most).job.limits.time_limit_s for most in (5.0, 30.0)] == [5.0, 10.0]
+
+
+def test_a_batch_that_the_queue_never_has_room_for_is_wrong_and_not_early() -> None:
+    from codea1_env.serving.service import Service, ServicePlan
+
+    async def told() -> list[str]:
+        service = Service(ServicePlan(queue=2))
+        columns = dict.fromkeys(("query", "prompts", "labels"), ["{}"] * 3)
+        asked = [service.verify_all([{"program": RIGHT, "tests": ASSERTS}] * 3), service.openrlhf("coder", columns)]
+        errors = await asyncio.gather(*asked, return_exceptions=True)
+        await service.close()
+        return [f"{type(error).__name__}: {error}" for error in errors]
+
+    first, second = asyncio.run(told())
+    assert first == "ConfigurationError: items must be a list of 1 to 2 requests, got 3"
+    assert second.startswith("FormatError: query, prompts and labels must be equally many texts, at most 2, got")
 
 
 def test_a_client_that_leaves_is_no_fault_and_a_fault_is_told_without_its_insides(

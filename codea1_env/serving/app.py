@@ -153,7 +153,7 @@ _ROUTES = ("/v1/score", "/v1/verify", "/v1/openrlhf/coder", "/v1/openrlhf/tester
 
 
 def _refused(request: Request, token: str) -> Response | None:
-    if not token or request.url.path in _OPEN:
+    if not token or request.scope["path"] in _OPEN:  # of a URL the client says a part, in the header Host
         return None
     given = request.headers.get("authorization", "")
     if hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):

@@ -132,12 +132,13 @@ def _called(scripts: list[str]) -> str:
 def _problem(entry_point: str, said: Mapping[str, Any], most_seconds: float) -> Problem:
     """A problem that holds for one request. Its id says what it is: two requests that ask the same share what is
     remembered."""
-    seconds = said.get("time_limit_s", 1.0)
+    seconds = said.get("time_limit_s", min(1.0, most_seconds))
     granted = is_number(seconds) and 0 < seconds <= most_seconds
     _require(granted, "time_limit_s", f"be in (0, {most_seconds:g}] s", seconds)
     known = json.dumps([entry_point, dict(sorted(said.items()))], sort_keys=True, default=str)
     problem_id = f"request-{hashlib.sha256(known.encode()).hexdigest()[:12]}"
-    return Problem.from_dict({"problem_id": problem_id, "question": "", "entry_point": entry_point, **said})
+    whole = {"problem_id": problem_id, "question": "", "entry_point": entry_point, **said, "time_limit_s": seconds}
+    return Problem.from_dict(whole)
 
 
 def require_within(problem: Problem, most_seconds: float) -> None:

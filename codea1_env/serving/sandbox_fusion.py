@@ -49,7 +49,7 @@ def read_run(given: object, most_seconds: float) -> FusionRun:
     if not isinstance(given, Mapping):
         raise FormatError(f"a request must be an object, got {str(given)[:100]!r}")
     code, language, stdin = given.get("code"), given.get("language", "python"), given.get("stdin")
-    seconds = _or(given.get("run_timeout"), _USUAL_S)
+    seconds = _or(given.get("run_timeout"), min(_USUAL_S, most_seconds))
     compile_s = _or(given.get("compile_timeout"), _USUAL_S)
     memory_mb = _or(given.get("memory_limit_MB"), MEMORY_MB)
     for name, is_right, must in (

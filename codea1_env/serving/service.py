@@ -17,7 +17,7 @@ from codea1_env.adapters.client_bodies import readable
 from codea1_env.adapters.seat_rewards import SEATS, SeatRewards, paid, read_problem
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.asynchronous import AsyncArena
-from codea1_env.arena.match import Grade, Match, are_texts
+from codea1_env.arena.match import Grade, Match, MatchScore, are_texts
 from codea1_env.checks import is_number, require, require_whole
 from codea1_env.errors import Codea1Error, FormatError, SandboxError
 from codea1_env.problems.problem import Problem
@@ -81,6 +81,7 @@ class Service:
             read_cache_mb=_CACHE_MB,
         )
         self._rewards = SeatRewards(self.arena, reads=self._problem)
+        self._most_items = min(MOST_ITEMS, plan.queue)  # more would find no room, however long they waited
         self.under_way = 0
         self.verdicts: dict[str, int] = dict.fromkeys(map(str, Verdict), 0)
         self.failures = 0
@@ -91,9 +92,9 @@ class Service:
 
         Raises FormatError, Busy, Unavailable."""
         matches = await asyncio.to_thread(self._read_matches, lines)
-        at_a_time, scores = min(MOST_ITEMS, self.plan.queue), []
-        for begin in range(0, len(matches), at_a_time):
-            some = matches[begin : begin + at_a_time]
+        scores: list[MatchScore] = []
+        for begin in range(0, len(matches), self._most_items):
+            some = matches[begin : begin + self._most_items]
             self._require_room(len(some))
             scores += await asyncio.gather(*(self._judged(self.arena.score(match)) for match in some))
         return [write_score(score) for score in scores]
@@ -118,9 +119,9 @@ class Service:
 
     async def verify_all(self, items: object) -> list[dict[str, Any]]:
         """Each item's answer, or `{"error": ...}` where it is wrong itself. Raises FormatError, Busy, Unavailable."""
-        is_batch = isinstance(items, list) and 0 < len(items) <= MOST_ITEMS
+        is_batch = isinstance(items, list) and 0 < len(items) <= self._most_items
         got = len(items) if isinstance(items, list) else items
-        require(is_batch, "items", f"be a list of 1 to {MOST_ITEMS} requests", got)
+        require(is_batch, "items", f"be a list of 1 to {self._most_items} requests", got)
         assert isinstance(items, list)
         self._require_room(len(items))
 
@@ -149,8 +150,8 @@ class Service:
         asked = given if isinstance(given, Mapping) else {}
         columns = [asked.get(name) for name in ("query", "prompts", "labels")]
         known = [each for each in columns if are_texts(each)]
-        are_even = len(known) == 3 and len({len(each) for each in known}) == 1 and len(known[0]) <= MOST_ITEMS
-        must = f"be equally many texts, at most {MOST_ITEMS}"
+        are_even = len(known) == 3 and len({len(each) for each in known}) == 1 and len(known[0]) <= self._most_items
+        must = f"be equally many texts, at most {self._most_items}"
         require(are_even, "query, prompts and labels", must, given, FormatError)
         self._require_room(len(known[0]))
         return await self._judged(paid(self._rewards, seat, *known))

@@ -406,6 +406,10 @@ class TestPools:
         with pytest.raises(FormatError, match=message):
             Pool.from_json(json.dumps(record))
 
+    def test_a_status_is_no_text_for_scores_would_take_it_for_another_one(self) -> None:
+        with pytest.raises(FormatError, match="statuses must be of"):
+            dataclasses.replace(DOUBLE, statuses=tuple(map(str, DOUBLE.statuses)))
+
     @pytest.mark.parametrize("line", ["", "[]", "nonsense", "null", '{"schema": 1}', "[" * 100_000])
     def test_what_is_no_pool_is_refused(self, line: str) -> None:
         with pytest.raises(FormatError, match="must"):

@@ -11,7 +11,7 @@ import seat_contract as contract
 
 from codea1_env import Arena, AsyncArena, ConfigurationError, FormatError, LocalSandbox, Match, SandboxError
 from codea1_env.adapters import seat_rewards, verl
-from codea1_env.adapters.seat_rewards import SeatRewards, paid, read_problem, response_of
+from codea1_env.adapters.seat_rewards import SeatRewards, cut, paid, read_problem, response_of
 from codea1_env.players import GoldenTester
 
 
@@ -38,7 +38,7 @@ def test_a_coder_under_attack_earns_what_the_arena_pays(rewards: SeatRewards) ->
     found = {name: rewards.now(rewards.attacked(contract.PROBLEM, text)) for name, text in contract.PROGRAMS.items()}
     assert [each.reward for each in found.values()] == [code.reward for code in score.codes]
     assert found["right"].reward == 1.0
-    assert found["wrong"].told.startswith("4 of 8 tests passed.\nassert halve(1) == 1")
+    assert found["wrong"].told.startswith("8 of 16 tests passed.\nassert halve(1) == 1")  # of both suites
 
 
 def test_a_tester_earns_what_the_arena_pays_for_its_kills(rewards: SeatRewards) -> None:
@@ -51,6 +51,12 @@ def test_a_tester_earns_what_the_arena_pays_for_its_kills(rewards: SeatRewards) 
         assert dict(zip(contract.SUITES, paid, strict=True)) == by_the_arena
     fenced = rewards.now(rewards.kills(contract.LINE, contract.fenced(contract.WRONG), contract.SUITES["right"]))
     assert fenced.reward == by_the_arena["right"]
+
+
+def test_what_the_model_is_told_is_cut_at_a_line_and_never_longer_than_it_may_be() -> None:
+    assert cut("ab\ncd", 5) == "ab\ncd"
+    assert cut("ab\ncdef", 6) == "ab\n..."
+    assert cut("a" * 9 + "\nb", 10) == "\n..."
 
 
 def test_what_the_model_is_told_holds_no_golden_test(rewards: SeatRewards) -> None:

@@ -38,13 +38,13 @@ from codea1_env.rewards.duel import JudgedTest, Verdict
 
 def for_coder(score: MatchScore) -> str:
     """How many tests the program passed, and which ones it failed."""
-    duel = score.suites[0][0].duel
-    verdicts = [*(test.verdict for test in duel.tests), *(each.verdict for each in duel.replays)]
+    duels = [suite.duel for suite in score.suites[0]]
+    verdicts = [test.verdict for duel in duels for test in duel.tests] + [each.verdict for each in duels[0].replays]
     ran = [verdict for verdict in verdicts if verdict is not None]
     head = f"{ran.count(Verdict.PASS)} of {len(ran)} tests passed."
     if score.codes[0].refused:
         head = "The program may not run."
-    elif not duel.executes:
+    elif not duels[0].executes:
         head = "The program does not load, or does not define the function."
     return f"{head}\n{failed_tests(score)}".rstrip("\n")
 
@@ -63,7 +63,7 @@ def cut(text: str, most: int) -> str:
     """The text up to a line's end, at most that long, where it is longer."""
     if len(text) <= most:
         return text
-    return text[:most].rpartition("\n")[0] + "\n..."
+    return text[: most - 3].rpartition("\n")[0] + "\n..."
 
 
 _ATTEMPTS = 3

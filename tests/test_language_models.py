@@ -646,8 +646,16 @@ def test_what_cannot_be_taken_is_refused_in_one_line(saved: Path, tmp_path: Path
     refused(changed(saved, "config.json", use_sliding_window=True), "must have no use_sliding_window, got True")
     refused(changed(saved, "config.json", use_sliding_window=False, is_causal=False), "must be causal, got is_causal")
     refused(changed(saved, "config.json", model_type="gpt2"), "must be of the families qwen2 or llama, got 'gpt2'")
-    (saved / "config.json").write_text("{")
-    refused(saved, "must have a readable config.json")
+    for broken in ("{", "[" * 100_000):
+        (saved / "config.json").write_text(broken)
+        refused(saved, "must have a readable config.json")
+    (saved / "config.json").write_text("{}")
+    for header in (b"[" * 100_000, b'{"a": {"data_offsets": [0, "9"]}}'):
+        (saved / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+        refused(saved, "must have whole files of weights, got .*: its header cannot be read")
+    (saved / "model.safetensors").unlink()
+    (saved / "model.safetensors.index.json").write_text("[" * 100_000)
+    refused(saved, "must have an index of its weights, got .*: RecursionError")
 
 
 UNREADABLE = "a config.json, tokenizer and chat template that can be read, got .*: "

@@ -189,7 +189,7 @@ def _has_template(source: Path, what: str) -> bool:
 def _read(file: Path, what: str) -> Mapping[str, Any]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"{what} must have a readable {file.name}, got {file}: {error}") from None
     if not isinstance(content, dict):
         raise ConfigurationError(f"{what} must have a mapping in {file.name}, got {content!r:.80}")
@@ -270,7 +270,7 @@ def _indexed(index: Path, what: str) -> list[Path]:
     try:
         names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
         return [index.parent / name for name in names]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigurationError(f"{what} must have an index of its weights, got {index}: {error!r:.200}") from None
 
 
@@ -281,11 +281,12 @@ def _require_whole(file: Path, what: str) -> None:
         with file.open("rb") as opened:
             (length,) = struct.unpack("<Q", opened.read(8))
             header: Any = json.loads(opened.read(min(length, size, LONGEST_HEADER)))
-        end = max((tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"), default=0)
-    except (OSError, struct.error, ValueError, LookupError, TypeError, AttributeError) as error:
+        ends = (tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__")
+        said = 8 + length + max(ends, default=0)
+    except (OSError, struct.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         why = getattr(error, "strerror", None) or "its header cannot be read"
         raise ConfigurationError(f"{what} must have whole files of weights, got {file}: {why}") from None
-    if size != 8 + length + end:
+    if size != said:
         raise ConfigurationError(
-            f"{what} must have whole files of weights, got {file} of {size} bytes, whose header says {8 + length + end}"
+            f"{what} must have whole files of weights, got {file} of {size} bytes, whose header says {said}"
         )

@@ -147,9 +147,7 @@ def test_tokens_are_kept_only_where_asked_for() -> None:
 
 
 def test_a_saved_model_answers_as_it_did_and_another_has_another_version(tmp_path: Path) -> None:
-    loaded = HuggingFacePlayer.load(
-        tiny_chat_model.save(tmp_path), device="cpu", name="tiny", prompt=brief, keeps_tokens=True
-    )
+    loaded = HuggingFacePlayer.load(tiny_chat_model.save(tmp_path), device="cpu", prompt=brief, keeps_tokens=True)
     greedy = Sampling(temperature=0, max_tokens=12)
     for one, other in zip(loaded.respond(REQUESTS, 2, greedy), player().respond(REQUESTS, 2, greedy), strict=True):
         assert [answer.token_ids for answer in one] == [answer.token_ids for answer in other]
@@ -169,11 +167,13 @@ def test_a_saved_model_answers_as_it_did_and_another_has_another_version(tmp_pat
             assert response.log_probs == pytest.approx(told, abs=1e-4)
 
 
-def test_what_cannot_work_is_refused_with_the_reason() -> None:
+def test_what_cannot_work_is_refused_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="n must be at least 1, got 0"):
         player().respond(REQUESTS, n=0)
     with pytest.raises(ConfigurationError, match="rows_at_once must be at least 1, got 0"):
         player(rows_at_once=0)
+    with pytest.raises(ConfigurationError, match="rows_at_once must be at least 1, got 0"):
+        HuggingFacePlayer.load(tiny_chat_model.save(tmp_path), rows_at_once=0)
     with pytest.raises(ConfigurationError, match=r"must fit into the 4096 positions of tiny, got \d+ \+ 4090"):
         player().respond(REQUESTS, sampling=Sampling(max_tokens=4090))
     bare = tiny_chat_model.tiny_tokenizer()

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import pickle
-import random
 import signal
 import socket
 import subprocess
@@ -27,13 +26,17 @@ ONE = REQUESTS[:1]
 PATIENT = Traffic(timeout_s=30, retries=2)
 
 
+@pytest.fixture(autouse=True)
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
 class Seat:
     """A player that keeps note of its waits instead of waiting."""
 
     def __init__(self, server: FakeServer, traffic: Traffic = PATIENT, **arguments: Any) -> None:
         self.waits: list[float] = []
         self.now = 0.0
-        arguments = {"environment": {}, "jitter": random.Random(0), **arguments}
         self.player: Player = OpenAIPlayer(
             server.url, "m", traffic=traffic, sleep=self._sleep, clock=lambda: self.now, **arguments
         )
@@ -282,7 +285,7 @@ def test_nobody_at_the_address_is_an_error_that_says_so() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        player = OpenAIPlayer(url, "m", environment={}, traffic=Traffic(retries=0))
+        player = OpenAIPlayer(url, "m", traffic=Traffic(retries=0))
         with pytest.raises(PlayerUnavailable, match="refused"):
             player.respond(ONE)
 
@@ -328,19 +331,21 @@ def test_one_refusal_ends_the_call_and_cuts_what_is_under_way() -> None:
     assert len(server.asked) == 4
 
 
-def test_the_key_is_sent_and_never_told() -> None:
+def test_the_key_is_sent_and_never_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def behave(request: Json, number: int) -> Reply:
         return Reply(401, b'{"error": "wrong key: sk-secret\\u001b[2J \x1b[2J"}')
 
     with serving(behave) as server:
-        for arguments in ({"api_key": "sk-secret"}, {"environment": {"OPENAI_API_KEY": " sk-secret\n"}}):
+        for arguments in ({"api_key": "sk-secret"}, {}):
             seat = Seat(server, **arguments)
+            monkeypatch.setenv("OPENAI_API_KEY", " sk-secret\n")
             with pytest.raises(PlayerRefused) as caught:
                 seat.player.respond(ONE)
             assert "sk-secret" not in str(caught.value) + repr(seat.player)
             assert "\x1b" not in str(caught.value)
-        Seat(server, environment={"OPENAI_API_KEY": "x"}, api_key="")
-    assert [headers["Authorization"] for headers in server.headers] == ["Bearer sk-secret"] * 2
+        with pytest.raises(PlayerRefused):
+            Seat(server, api_key="").player.respond(ONE)
+    assert [headers.get("Authorization") for headers in server.headers] == ["Bearer sk-secret"] * 2 + [None]
     with pytest.raises(ConfigurationError) as refused:
         Seat(server, api_key="sk-one\nsk-two")
     assert "sk-" not in str(refused.value)
@@ -352,7 +357,7 @@ def test_the_key_is_sent_and_never_told() -> None:
 )
 def test_the_address_is_completed(base_url: str, path: str) -> None:
     with serving(lambda request, _: echo(request)) as server:
-        OpenAIPlayer(server.url.removesuffix("/v1") + base_url, "m", environment={}).respond(ONE)
+        OpenAIPlayer(server.url.removesuffix("/v1") + base_url, "m").respond(ONE)
     assert server.paths == [f"{path}/chat/completions"]
 
 
@@ -364,7 +369,7 @@ def test_the_address_is_completed(base_url: str, path: str) -> None:
 )  # fmt: skip
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"URL must|base_url must"):
-        OpenAIPlayer(url, "m", environment={})
+        OpenAIPlayer(url, "m")
 
 
 @pytest.mark.parametrize(
@@ -403,7 +408,7 @@ def test_ctrl_c_ends_a_wait_for_a_server_at_once(tmp_path: Path) -> None:
     with serving(behave) as server:
         script = (
             "from codea1_env.players import *; from codea1_env.problems import bundled_problems as b;"
-            f"OpenAIPlayer({server.url!r}, 'm', environment={{}}).respond([CoderRequest(p) for p in b()[:4]])"
+            f"OpenAIPlayer({server.url!r}, 'm').respond([CoderRequest(p) for p in b()[:4]])"
         )
         process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
         assert wait_for(lambda: len(server.asked) == 4, 30)

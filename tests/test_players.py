@@ -275,11 +275,11 @@ RECORD = {
 
 
 def test_a_recorded_player_repeats_the_record_in_order() -> None:
-    player = RecordedPlayer.from_records([RECORD], name="old", version="7")
+    player = RecordedPlayer.from_records([RECORD], version="7")
     problem = Problem("p", "q", "f")
     codes = player.respond([CoderRequest(problem)], n=2, seed=9)[0]
     assert [code.text for code in codes] == RECORD["codes"]
-    assert {(code.player, code.version) for code in codes} == {("old", "7")}
+    assert {(code.player, code.version) for code in codes} == {("recorded", "7")}
     programs = [read_program(code.text, "f").source for code in codes]
     suites = player.respond([TesterRequest(problem, program) for program in programs])
     assert [group[0].text for group in suites] == ["assert f() == 1", "assert f() == 3"]

@@ -163,7 +163,3 @@ def _column(name: str, values: Sequence[_Value] | None, completions: Sequence[ob
 def _known(problems: Mapping[str, Problem], problem_id: str) -> Problem:
     require(problem_id in problems, "problem_id", "be one of the reward function's problems", problem_id)
     return problems[problem_id]
-
-
-# The names under which the data sets and scripts of TRL's users know them.
-CoderReward, TesterReward = CoderRewardFunction, TesterRewardFunction

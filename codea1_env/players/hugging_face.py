@@ -80,8 +80,6 @@ class HuggingFacePlayer:
         *,
         device: str = "",
         dtype: str = "auto",
-        revision: str = "main",
-        name: str = "",
         prompt: Prompt = chat_messages,
         rows_at_once: int | None = None,
         keeps_tokens: bool = False,
@@ -94,12 +92,11 @@ class HuggingFacePlayer:
         """
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         base = base_of(Path(source))
-        where, what = base or source, f"the model of {name or source}"
+        where, what = base or source, f"the model of {source}"
         if Path(where).suffix == ".gguf":
             require_model(Path(where), what)
-        told = {} if Path(where).is_file() else {"revision": revision}
-        tokenizer = loading.load_tokenizer(where, what, **told)
-        model = loading.load_weights(where, what, tokenizer, dtype=dtype, **told)
+        tokenizer = loading.load_tokenizer(where, what)
+        model = loading.load_weights(where, what, tokenizer, dtype=dtype)
         why_slow = unfit(model.config.to_dict())
         if loading.is_adapted(model):  # whatever it is of PEFT's, transformers computes it
             why_slow = why_slow or "must be a base alone, got one with an adapter in it"
@@ -108,9 +105,9 @@ class HuggingFacePlayer:
         player = cls(
             model.to(place),
             tokenizer,
-            name=name or str(source),
+            name=str(source),
             prompt=prompt,
-            rows_at_once=rows_at_once or 16,
+            rows_at_once=16 if rows_at_once is None else rows_at_once,
             keeps_tokens=keeps_tokens,
         )
         if not why_slow:

@@ -90,7 +90,6 @@ class OpenAIPlayer:
         model: str,
         *,
         api_key: str | None = None,
-        environment: Mapping[str, str] = os.environ,
         traffic: Traffic = DEFAULT_TRAFFIC,
         name: str = "",
         prompt: Prompt = chat_messages,
@@ -98,17 +97,16 @@ class OpenAIPlayer:
         extra_fields: Mapping[str, Any] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep | None = None,
-        jitter: random.Random | None = None,
     ) -> None:
         """`base_url`: e.g. `http://localhost:8000/v1`; without a path, `/v1` is meant. `model`: as the server calls it.
 
-        `api_key`: None takes OPENAI_API_KEY of `environment`; "" sends none. `prompt`: turns a request into messages.
-        `token_limit_field`: what the server calls `max_tokens`. `extra_fields`: put
-        into every request. `clock`, `sleep` and `jitter` are for waiting between attempts.
+        `api_key`: None takes the environment's OPENAI_API_KEY; "" sends none. `prompt`: turns a request into messages.
+        `token_limit_field`: what the server calls `max_tokens`. `extra_fields`: put into every request. `clock` and
+        `sleep` are for waiting between attempts.
         """
         self._url = _completions_url(base_url)
         Poster(self._url)  # is it an address at all?
-        self._key = _checked_key(environment.get(KEY_VARIABLE, "") if api_key is None else api_key)
+        self._key = _checked_key(os.environ.get(KEY_VARIABLE, "") if api_key is None else api_key)
         if self._key and not _is_private(self._url):
             _log.warning("the API key goes to %s in clear text: use https", self._url)
         self.name = name or f"openai:{base_url}#{model}"
@@ -121,7 +119,6 @@ class OpenAIPlayer:
         self._extra_fields = dict(extra_fields or {})
         self._silence = Silence(self._url)
         self._sleep = sleep
-        self._jitter = jitter or random.Random()
 
     def respond(
         self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0
@@ -227,7 +224,7 @@ class OpenAIPlayer:
     def _back_off(self, attempt: int, asked_s: float) -> float:
         longest = min(self._traffic.back_off_s * 2.0 ** min(attempt, 60), self._traffic.max_wait_s)
         # At random, so that many who failed together do not come back together; never before the server wants it.
-        return max(longest * self._jitter.uniform(0.5, 1.0), asked_s)
+        return max(longest * random.uniform(0.5, 1.0), asked_s)
 
     def _rejection(self, answer: HttpResponse) -> tuple[PlayerError, float | None]:
         """An invalid answer, as an error, and how long the server wants not to be asked. Raises PlayerRefused."""

@@ -42,9 +42,7 @@ class RecordedPlayer:
         object.__setattr__(self, "_stripped", stripped)
 
     @classmethod
-    def from_records(
-        cls, records: Iterable[Mapping[str, Any]], name: str = "recorded", version: str = ""
-    ) -> RecordedPlayer:
+    def from_records(cls, records: Iterable[Mapping[str, Any]], version: str = "") -> RecordedPlayer:
         """Make a player from the input records of `codea1 score`: `problem_id`, `entry_point`, `codes`, and `suites`
         for each code.
 
@@ -60,7 +58,7 @@ class RecordedPlayer:
                 program = read_program(code, record["entry_point"]).source
                 written = answer_texts(against, f"suites of {problem_id}")
                 suites.setdefault((problem_id, program), []).extend(written)
-        return cls(codes, suites, name, version)
+        return cls(codes, suites, version=version)
 
     def respond(
         self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0

@@ -1,5 +1,6 @@
 """How pools are made: what goes in, what is left out and said, and that a rebuild gives the same bytes."""
 
+import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -101,6 +102,12 @@ class TestFromProblems:
         assert built.pool is None
         assert "at least one test" in built.why_not
 
+    def test_a_problem_with_a_k_of_its_own_gives_none_and_says_so(self, sandbox: LocalSandbox) -> None:
+        """In the game of texts it would be paid by that K, and all pools of a game are paid by one."""
+        (built,) = pools_of_problems([dataclasses.replace(DOUBLE, suite_size=2)], sandbox)
+        assert built.pool is None
+        assert built.why_not == "suite_size must be left out (pools have the game's, RewardConfig.suite_size), got 2"
+
     def test_a_number_of_tests_below_1_is_refused(self, sandbox: LocalSandbox) -> None:
         with pytest.raises(ConfigurationError, match="tests must be at least 1, got 0"):
             list(pools_of_problems([DOUBLE], sandbox, tests=0))
@@ -135,6 +142,12 @@ class TestFromRecords:
         assert built.pool is not None
         assert built.pool.programs == (SQUARE, ADDS)
         assert built.pool.tests == ("assert double(1) == 2", "assert double(2) == 4", "assert double(x=2) == 4")
+
+    def test_a_text_that_is_a_program_and_a_test_is_both(self, sandbox: LocalSandbox) -> None:
+        (test,) = suite = ["assert double(2) == 4"]
+        pool = only(pools_of_records([line([SQUARE, test], [suite, suite])], sandbox)).pool
+        assert pool is not None
+        assert (pool.programs, pool.tests) == ((SQUARE, test), (test,))
 
     def test_programs_whose_verdicts_depend_on_company_are_left_out_and_counted(self, sandbox: LocalSandbox) -> None:
         """SLOW hangs on ten of the eleven tests: as many as end a turn."""

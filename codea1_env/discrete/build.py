@@ -60,8 +60,8 @@ class _Recorded:
     problem: Problem
     programs: dict[str, None] = field(default_factory=dict)
     tests: dict[str, None] = field(default_factory=dict)
-    seen: set[str] = field(default_factory=set)
-    """Programs and tests that have been looked at."""
+    seen: tuple[set[str], set[str]] = field(default_factory=lambda: (set(), set()))
+    """Programs that have been looked at, and tests: a text may be both."""
     left_out: list[str] = field(default_factory=list)
 
 
@@ -133,24 +133,28 @@ def pools_of_records(
 
 def _take(question: _Recorded, match: Match, programs: int, tests: int) -> None:
     """Add what a line has to a question that has not enough yet."""
+    seen_programs, seen_tests = question.seen
     for code in match.codes:
         source = read_program(code, match.problem.entry_point).source
-        if len(question.programs) < programs and source not in question.seen:
-            question.seen.add(source)
+        if len(question.programs) < programs and source not in seen_programs:
+            seen_programs.add(source)
             if _is_fit(source, match.problem, question.left_out):
                 question.programs[source] = None
     for response in (response for row in match.suites for response in row):
         if len(question.tests) >= tests:
             return
         for text in _texts(response, match.problem):
-            if len(question.tests) < tests and text not in question.seen:
-                question.seen.add(text)
+            if len(question.tests) < tests and text not in seen_tests:
+                seen_tests.add(text)
                 if _is_readable(text, match.problem, question.left_out):
                     question.tests[text] = None
 
 
 def build_pool(judge: Judge, problem: Problem, programs: Sequence[str], tests: Sequence[str]) -> Built:
     """One question's pool of these distinct programs and tests, in their order, without what has to be left out."""
+    if problem.suite_size is not None:
+        why = f"suite_size must be left out (pools have the game's, RewardConfig.suite_size), got {problem.suite_size}"
+        return Built(problem.problem_id, None, (), why)
     left_out: list[str] = []
     sources = [source for source in programs if _is_fit(source, problem, left_out)]
     texts = [text for text in tests if _is_readable(text, problem, left_out)]

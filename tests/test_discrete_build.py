@@ -143,6 +143,16 @@ class TestFromRecords:
         assert built.pool.programs == (SQUARE, ADDS)
         assert built.pool.tests == ("assert double(1) == 2", "assert double(2) == 4", "assert double(x=2) == 4")
 
+    def test_of_one_call_only_what_comes_to_the_same_is_in_it(self, sandbox: LocalSandbox) -> None:
+        """`y * 2` passes double(2), and has no x."""
+        suite = "assert double(2) == 4\nassert double(x=2) == 4\nassert double(x=3) == 6"
+        renamed = "def double(y):\n    return y * 2\n"
+        built = only(pools_of_records([line([ADDS, renamed], [[suite], [suite]])], sandbox))
+        assert built.pool is not None
+        assert built.pool.tests == ("assert double(2) == 4", "assert double(x=3) == 6")
+        assert built.pool.kills.tolist() == [[False, False], [False, True]]
+        assert built.left_out == ("a test of an earlier one's call, on which a program does otherwise",)
+
     def test_a_text_that_is_a_program_and_a_test_is_both(self, sandbox: LocalSandbox) -> None:
         (test,) = suite = ["assert double(2) == 4"]
         pool = only(pools_of_records([line([SQUARE, test], [suite, suite])], sandbox)).pool

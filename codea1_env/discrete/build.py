@@ -173,16 +173,20 @@ def build_pool(judge: Judge, problem: Problem, programs: Sequence[str], tests: S
     if not kept or not texts:
         what = "program" if not kept else "test"
         return Built(problem.problem_id, None, tuple(left_out), f"at least one {what} must be usable, got none")
+    calls, fails = _calls(problem, validated), [_failures(validated, table[place]) for place in kept]
+    # A program with other names of parameters fails f(x=1), and may pass f(1).
+    alike = [test for test in range(len(texts)) if all(row[test] == row[calls[test]] for row in fails)]
+    left_out += ["a test of an earlier one's call, on which a program does otherwise"] * (len(texts) - len(alike))
     pool = Pool(
         problem.problem_id,
         problem.question,
         problem.entry_point,
         tuple(sources[place] for place in kept),
-        tuple(texts),
-        tuple(test.test.status for test in validated),
-        _calls(problem, validated),
+        tuple(texts[test] for test in alike),
+        tuple(validated[test].test.status for test in alike),
+        tuple(calls[test] for test in alike),
         tuple(executes[place] for place in kept),
-        tuple(_failures(validated, table[place]) for place in kept),
+        tuple(tuple(row[test] for test in alike) for row in fails),
         problem.source,
         problem.license,
     )

@@ -10,7 +10,8 @@ import double_question
 import pytest
 from double_question import RIGHT, SQUARE, on_fire
 
-from codea1_env.adapters.trl_environments import FEEDBACK_CHARACTERS, CoderSeat, TesterSeat
+from codea1_env.adapters.seat_rewards import MOST_TOLD
+from codea1_env.adapters.trl_environments import CoderSeat, TesterSeat
 from codea1_env.arena.arena import Arena
 from codea1_env.errors import ConfigurationError, PlayerUnavailable, SandboxUnsafe
 from codea1_env.players import GoldenTester
@@ -108,7 +109,7 @@ def test_what_is_told_is_cut_at_the_end_of_a_line(arena: Arena) -> None:
     *told, dots, last = seat.submit_tests("\n".join(f"assert double({x}) == {2 * x}" for x in range(100))).split("\n")
     assert told[3] == "assert double(3) == 6  # kept, the program: fail"
     assert all(line.startswith("assert double(") and "  # " in line for line in told)
-    assert FEEDBACK_CHARACTERS - 60 < len("\n".join(told)) <= FEEDBACK_CHARACTERS
+    assert MOST_TOLD - 60 < len("\n".join([*told, dots])) <= MOST_TOLD
     assert (dots, last) == ("...", "No attempt is left.")
 
 

@@ -11,7 +11,7 @@ import seat_contract as contract
 
 from codea1_env import Arena, AsyncArena, ConfigurationError, FormatError, LocalSandbox, Match, SandboxError
 from codea1_env.adapters import seat_rewards, verl
-from codea1_env.adapters.seat_rewards import SeatRewards, cut, paid, read_problem, response_of
+from codea1_env.adapters.seat_rewards import SeatRewards, paid, read_problem, response_of
 from codea1_env.players import GoldenTester
 
 
@@ -54,9 +54,9 @@ def test_a_tester_earns_what_the_arena_pays_for_its_kills(rewards: SeatRewards) 
 
 
 def test_what_the_model_is_told_is_cut_at_a_line_and_never_longer_than_it_may_be() -> None:
-    assert cut("ab\ncd", 5) == "ab\ncd"
-    assert cut("ab\ncdef", 6) == "ab\n..."
-    assert cut("a" * 9 + "\nb", 10) == "\n..."
+    whole, longer = "a" * 1_999 + "\n", "a" * 1_000 + "\n" + "b" * 998 + "\nc"
+    assert seat_rewards._cut(whole) == whole
+    assert seat_rewards._cut(longer) == "a" * 1_000 + "\n..."
 
 
 def test_what_the_model_is_told_holds_no_golden_test(rewards: SeatRewards) -> None:

@@ -46,12 +46,13 @@ def for_coder(score: MatchScore) -> str:
         head = "The program may not run."
     elif not duels[0].executes:
         head = "The program does not load, or does not define the function."
-    return f"{head}\n{failed_tests(score)}".rstrip("\n")
+    return _cut(f"{head}\n{failed_tests(score)}".rstrip("\n"))
 
 
 def for_tester(score: MatchScore) -> str:
     """No value of the reference's: the tester is to find out itself what is right."""
-    return "\n".join(f"{test.source}  # {_judgement(test)}" for test in score.suites[0][0].duel.tests) or "No test."
+    tests = score.suites[0][0].duel.tests
+    return _cut("\n".join(f"{test.source}  # {_judgement(test)}" for test in tests) or "No test.")
 
 
 def _judgement(test: JudgedTest) -> str:
@@ -59,17 +60,18 @@ def _judgement(test: JudgedTest) -> str:
     return said if test.verdict is None else f"{said}, the program: {test.verdict}"
 
 
-def cut(text: str, most: int) -> str:
-    """The text up to a line's end, at most that long, where it is longer."""
-    if len(text) <= most:
-        return text
-    return text[: most - 3].rpartition("\n")[0] + "\n..."
+MOST_TOLD = 2_000
+"""Characters of feedback: TRL drops a whole answer of a tool that does not fit into the completion."""
+
+
+def _cut(text: str) -> str:
+    """The text up to a line's end, where it is too long."""
+    return text if len(text) <= MOST_TOLD else text[: MOST_TOLD - 3].rpartition("\n")[0] + "\n..."
 
 
 _ATTEMPTS = 3
 _PAUSE_S = 1.0
 """Before another attempt after an infrastructure failure."""
-_TOLD_CHARACTERS = 2_000
 _Result = TypeVar("_Result")
 
 
@@ -129,9 +131,7 @@ class SeatRewards:
         written = await asyncio.to_thread(responses_of, tester, asked, self._suites)
         score = await self._played(Match(known, (text,), (tuple(answer.text for answer in written[0]),)))
         code = score.codes[0]
-        return Earned(
-            _paid(code.reward), {"executes": float(bool(code.executes))}, cut(for_coder(score), _TOLD_CHARACTERS)
-        )
+        return Earned(_paid(code.reward), {"executes": float(bool(code.executes))}, for_coder(score))
 
     async def kills(self, problem: object, program: object, response: object) -> Earned:
         """R_T of a suite against a program, which is a source or a coder's whole response.
@@ -143,7 +143,7 @@ class SeatRewards:
         suite = score.suites[0][0]
         terms = suite.terms
         measures = {"validity": terms.validity, "kills": float(terms.f_new)} if terms else {}
-        return Earned(_paid(suite.reward), measures, cut(for_tester(score), _TOLD_CHARACTERS))
+        return Earned(_paid(suite.reward), measures, for_tester(score))
 
     async def of_row(self, problem: object, response: object, program: object = None, seat: str = "") -> Earned:
         """A tester's `kills`; a coder's `attacked` where there is a tester, else `golden`. `seat`: where it is empty,

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from codea1_env.adapters.seat_rewards import cut, for_coder, for_tester
+from codea1_env.adapters.seat_rewards import for_coder, for_tester
 from codea1_env.adapters.trl_rewards import Completion, by_id
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
@@ -34,9 +34,6 @@ from codea1_env.players.templates import fenced
 from codea1_env.problems.kind_words import test_form, wanted
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.messages import answer_text
-
-FEEDBACK_CHARACTERS = 2_000
-"""Of the longest answer of a tool: TRL drops a whole answer that does not fit into the completion."""
 
 
 class CoderSeat:
@@ -178,8 +175,7 @@ class _SharedProblem:
         if self._reward is None:
             return "It could not be judged. That is not your fault."
         again = f"You may hand in another one ({self._left} left)." if self._left else "No attempt is left."
-        told = for_tester(score) if seat else for_coder(score)
-        return f"{cut(told, FEEDBACK_CHARACTERS)}\n{again}"
+        return f"{for_tester(score) if seat else for_coder(score)}\n{again}"
 
     def reward(self) -> float | None:
         if self._error is not None:

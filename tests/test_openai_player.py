@@ -128,6 +128,8 @@ def test_what_passes_is_tried_again_with_growing_waits(status: int) -> None:
     [
         (Reply(503, b"busy"), PlayerUnavailable),
         (Reply(429), PlayerUnavailable),
+        (Reply(429, headers={"Retry-After": f"Mon, 30 Nov {'9' * 20} 00:00:00 GMT"}), PlayerUnavailable),
+        (Reply(body=b"", claims=1, headers={"Content-Length": "9" * 5000}), PlayerGarbled),
         (Reply(hang_up=True), PlayerUnavailable),
         (Reply(body=completion("a"), claims=10), PlayerUnavailable),
         (Reply(body=b"{'choices"), PlayerGarbled),

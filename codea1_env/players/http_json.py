@@ -82,9 +82,8 @@ class Poster:
             content = response.read(MAX_ANSWER_BYTES + 1)
             if len(content) > MAX_ANSWER_BYTES:
                 raise http.client.HTTPException(f"an answer must be at most {MAX_ANSWER_BYTES} bytes, got more")
-            length = response.headers.get("Content-Length", "")
-            if length.isdecimal() and len(content) < int(length):  # read(amount) does not mind
-                raise http.client.IncompleteRead(content, int(length) - len(content))
+            if response.length:  # bytes that were announced and have not come: read(amount) does not mind
+                raise http.client.IncompleteRead(content, response.length)
             if time.monotonic() >= end:
                 raise TimeoutError(f"no whole answer within {timeout_s:g} s")
             return HttpResponse(response.status, {name.lower(): text for name, text in response.getheaders()}, content)

@@ -296,5 +296,5 @@ def _asked_wait_s(headers: Mapping[str, str]) -> float | None:
     try:
         until, now = (parsedate_to_datetime(headers.get(name, "")) for name in ("retry-after", "date"))
         return max((until - now).total_seconds(), 0.0)
-    except (ValueError, TypeError):  # no dates, or one without a time zone
+    except (ValueError, TypeError, OverflowError):  # no dates, or one without a time zone
         return None

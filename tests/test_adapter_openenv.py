@@ -495,7 +495,17 @@ def test_the_example_is_short_and_plays(capsys: pytest.CaptureFixture[str], url:
     assert "coder's reward 1.000" in capsys.readouterr().out
 
 
-def test_a_port_that_there_is_not_ends_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--port", "99999"], "port must be 0-65535"),
+        (["--host", "a" * 70], "label too long"),
+        (["--problems", "/"], "/ must be accessible, got: Is a directory; check its path"),
+    ],
+)
+def test_an_argument_that_is_none_ends_in_one_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit, match="2"):
-        server.main(["--port", "99999"])
-    assert "port must be 0-65535" in capsys.readouterr().err
+        server.main(arguments)
+    assert said in capsys.readouterr().err

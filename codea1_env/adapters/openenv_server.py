@@ -15,7 +15,7 @@ from typing import Any
 
 from codea1_env.adapters.client_bodies import BodyTooLong, read_body, readable
 from codea1_env.checks import require, require_whole
-from codea1_env.errors import Codea1Error
+from codea1_env.errors import Codea1Error, told
 from codea1_env.extras import for_script
 from codea1_env.problems import read_problems
 
@@ -168,8 +168,8 @@ def main(arguments: list[str] | None = None) -> None:
         problems = tuple(read_problems(given.problems)) if given.problems else None
         table = TableRules(problems, tuple(given.seats), given.rounds)
         serve(table, host=given.host, port=given.port, sessions=given.sessions)
-    except (Codea1Error, OSError, OverflowError) as error:  # the last of a port that there is not
-        parser.error(str(error))
+    except (Codea1Error, OSError, OverflowError, UnicodeError) as error:  # the last two of a port or host that is none
+        parser.error(told(error))
 
 
 if __name__ == "__main__":

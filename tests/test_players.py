@@ -102,7 +102,8 @@ def test_drawing_takes_any_text_in_a_request() -> None:
 
 
 def test_the_oracle_answers_with_the_reference() -> None:
-    for problem in PROBLEMS:
+    fences = 'FORM = """\n```\n{}\n```\n"""\n\ndef f(x):\n    return FORM.format(x)'
+    for problem in (*PROBLEMS, Problem("markdown", "Put x into a block.", "f", fences)):
         read = read_program(text(OracleCoder(), CoderRequest(problem)), problem.entry_point)
         assert read.source.strip() == (problem.reference_solution or "").strip()
     with pytest.raises(ConfigurationError, match="'x' must have a reference_solution"):

@@ -26,6 +26,7 @@ from codea1_env.players.player import (
     generator_for,
     require_requests,
 )
+from codea1_env.players.templates import fenced
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.programs.mutants import drawn_mutant
 from codea1_env.reading.test_case import TestCase
@@ -35,7 +36,7 @@ class Scripted:
     """What scripted players share: one text per request and sample, with its own source of randomness."""
 
     name: str
-    version = "1"
+    version = "2"
     _seat: type[Request]
 
     def respond(
@@ -74,7 +75,7 @@ class OracleCoder(Scripted):
         return "" if problem.reference_solution is not None else "it has no reference_solution, which is the answer"
 
     def _write(self, problem: Problem, generator: random.Random) -> str:
-        return _fenced(_reference(problem))
+        return fenced(_reference(problem))
 
 
 class MutantCoder(Scripted):
@@ -85,7 +86,7 @@ class MutantCoder(Scripted):
     """
 
     name = "mutant-coder"
-    version = "3"
+    version = "4"
     _seat = CoderRequest
 
     def lacks(self, problem: Problem) -> str:
@@ -95,14 +96,14 @@ class MutantCoder(Scripted):
 
     def _write(self, problem: Problem, generator: random.Random) -> str:
         if problem.mutants:
-            return _fenced(generator.choice(problem.mutants))
+            return fenced(generator.choice(problem.mutants))
         reference = _reference(problem)
         mutant = drawn_mutant(reference, generator)
         if mutant is None and problem.kind != "function":
-            return _fenced("")
+            return fenced("")
         if mutant is None:
-            return _fenced(f"{reference}\n\ndef {problem.entry_point}(*args, **kwargs):\n    return None\n")
-        return _fenced(mutant.source)
+            return fenced(f"{reference}\n\ndef {problem.entry_point}(*args, **kwargs):\n    return None\n")
+        return fenced(mutant.source)
 
 
 class GoldenTester(Scripted):
@@ -178,8 +179,4 @@ def _reference(problem: Problem) -> str:
 
 
 def _suite(cases: Sequence[TestCase]) -> str:
-    return _fenced("".join(f"{case}\n" for case in cases))
-
-
-def _fenced(source: str) -> str:
-    return f"```python\n{source.rstrip()}\n```"
+    return fenced("".join(f"{case}\n" for case in cases))

@@ -1,5 +1,6 @@
 """A transformers model as a player: what an answer depends on, and what comes with it."""
 
+import concurrent.futures
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,6 +166,13 @@ def test_a_saved_model_answers_as_it_did_and_another_has_another_version(tmp_pat
         for response in responses:
             told = told_by(MODEL, loaded, request, response, sampling)
             assert response.log_probs == pytest.approx(told, abs=1e-4)
+
+
+def test_callers_in_several_threads_get_the_answers_that_each_would_get_alone(tmp_path: Path) -> None:
+    seat = HuggingFacePlayer.load(tiny_chat_model.save(tmp_path), device="cpu", prompt=brief)
+    alone = [seat.respond([request], 4, SHORT) for request in REQUESTS]
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(lambda request: seat.respond([request], 4, SHORT), REQUESTS * 4)) == alone * 4
 
 
 def test_what_cannot_work_is_refused_with_the_reason(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ generation defaults (repetition penalty, top-k and the like): only `Sampling` co
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ with extra("train", "HuggingFacePlayer needs"):
     import torch
     import transformers
     from jinja2 import TemplateError
+
+_ALONE = threading.Lock()
+"""Held while a model samples, which cannot be done for two callers at once. Of all players, for a copy has no other."""
 
 
 class HuggingFacePlayer:
@@ -148,9 +152,11 @@ class HuggingFacePlayer:
             )
             for request, begin in zip(requests, begins, strict=True)
         ]
+        with _ALONE:
+            sampled = self._engine.sample(asked, sampling)
         return [
             [self._response(begin, a.tokens, a.log_probs, a.finish != "length", sampling) for a in answers]
-            for begin, answers in zip(begins, self._engine.sample(asked, sampling), strict=True)
+            for begin, answers in zip(begins, sampled, strict=True)
         ]
 
     def _prompt_ids(self, request: Request, sampling: Sampling) -> list[int]:

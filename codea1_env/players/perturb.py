@@ -16,7 +16,7 @@ from codea1_env.reading.literals import value_source
 from codea1_env.reading.parsing import Unparsable, parse
 
 Change = Callable[[ast.expr, random.Random], ast.expr]
-"""What becomes of one argument: `perturbed` or `boundary.boundary`."""
+"""What becomes of one argument: `perturbed` or `boundary`."""
 
 
 def changed_call(source: str, change: Change, generator: random.Random) -> str:

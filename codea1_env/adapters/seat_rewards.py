@@ -8,7 +8,8 @@
 `problem` is a `Problem`, or a line of a file of problems, as text or object: a row of the data set can hold it, so that
 no worker needs the file. Rewards are those of `Arena.play` and `Arena.grade`. `paid` is what OpenRLHF and the server
 pay, for queries that are a prompt and a response, decoded together with special tokens; what ends a turn is recognized
-by its form. Feedback to a model that may answer again holds nothing of the reference, and no golden test.
+by its form. Feedback to a tester that may answer again holds nothing of the reference; to a coder it holds failed tests
+of the suites, with right values, and no golden test.
 
 Raises FormatError for a row that is no problem. Where infrastructure fails it tries again, and then raises: there is no
 score for it. Does not keep a Mistake Book, which would need all workers in one process: see `agents/train_grpo.py`.

@@ -12,7 +12,6 @@ from codea1_env.discrete import bundled_pools
 from codea1_env.discrete.best_responses import best_programs, best_suite
 from codea1_env.discrete.pool import Pool
 from codea1_env.discrete.solve import (
-    all_suites,
     exploitability,
     nash,
     payoffs,
@@ -81,27 +80,16 @@ class TestBestResponses:
 
 class TestPayoffs:
     def test_they_are_the_rewards(self) -> None:
-        table = payoffs(PENNIES, all_suites(PENNIES, 1), RewardConfig(suite_size=1))
+        table = payoffs(PENNIES, [(0,), (1,)], RewardConfig(suite_size=1))
         assert table.coder.tolist() == [[1, 0], [0, 1]]
         assert table.tester.tolist() == [[0.5, 1], [1, 0.5]]
-        assert table.suites == ((0,), (1,))
 
-    def test_suites_that_are_too_many_or_too_long_are_refused(self) -> None:
+    def test_suites_that_are_too_long_or_hold_no_index_are_refused(self) -> None:
         with pytest.raises(ConfigurationError, match="a suite must hold at most 1 tests, got 2"):
             payoffs(PENNIES, [(0, 1)], ONE)
         for suite in ((-1,), (2,)):
             with pytest.raises(ConfigurationError, match=r"a suite must hold indices in \[0, 1\]"):
                 exploitability(PENNIES, [0.5, 0.5], {suite: 1.0}, ONE)
-        many = PENNIES.select([0], [0])
-        long = Pool(
-            **{name: getattr(many, name) for name in ("problem_id", "question", "entry_point", "programs", "executes")},
-            tests=tuple(f"assert f({i}) == 0" for i in range(40)),
-            statuses=(Status.KEPT,) * 40,
-            calls=tuple(range(40)),
-            fails=((False,) * 40,),
-        )
-        with pytest.raises(ConfigurationError, match="at most 100000 suites"):
-            all_suites(long, 8)
 
 
 class TestSequentialGame:

@@ -19,8 +19,6 @@ does.
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +37,6 @@ Matrix = npt.NDArray[np.float64]
 _Flags = npt.NDArray[np.bool_]
 GAIN_TOLERANCE = 1e-6
 """Nobody gains more than this in what is called an equilibrium here: the solvers' accuracy."""
-_MOST_SUITES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,6 @@ class Payoffs:
     """R_C, (programs, suites)."""
     tester: Matrix
     """R_T, (programs, suites)."""
-    suites: tuple[Suite, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +77,13 @@ class SequentialEquilibrium:
     """R_T of every reply."""
 
 
-def all_suites(pool: Pool, size: int) -> tuple[Suite, ...]:
-    """Every set of exactly `size` of the pool's tests. Raises ConfigurationError where there are more than 100,000."""
-    count = math.comb(len(pool.tests), size)
-    if count > _MOST_SUITES:
-        raise ConfigurationError(
-            f"there must be at most {_MOST_SUITES} suites to list, got {count}; take a smaller size or pool.select()"
-        )
-    return tuple(itertools.combinations(range(len(pool.tests)), size))
-
-
 def payoffs(pool: Pool, suites: Sequence[Suite], config: RewardConfig) -> Payoffs:
     """Both payoff matrices over all programs and the suites given."""
     scorer = PoolScorer(pool, config)
     table = [[scorer.score(program, suite) for suite in suites] for program in range(len(pool.programs))]
     coder = np.array([[score.coder for score in row] for row in table]).reshape(len(table), len(suites))
     tester = np.array([[score.tester for score in row] for row in table]).reshape(len(table), len(suites))
-    return Payoffs(coder, tester, tuple(suites))
+    return Payoffs(coder, tester)
 
 
 def exploitability(

@@ -95,6 +95,12 @@ def test_a_copy_keeps_what_a_save_of_the_other_replaces(tmp_path: Path, is_loade
     assert pickle.loads(pickle.dumps(book)) == book
 
 
+def test_a_book_of_no_parts_is_refused_and_not_read_as_an_empty_one(tmp_path: Path) -> None:
+    book_of(A).save(tmp_path / "book.jsonl")
+    with pytest.raises(ConfigurationError, match="parts must be a whole number from 1 to 65536, got 0"):
+        MistakeBook.load(tmp_path / "book.jsonl", parts=0)
+
+
 def test_books_that_replay_differently_are_not_equal() -> None:
     assert book_of(A, B) == book_of(A, B)
     assert book_of(A, B) != book_of(B, A)

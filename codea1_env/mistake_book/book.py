@@ -198,7 +198,7 @@ class MistakeBook:
             check_numbers(read, rule.whole_frequencies, rule.most_quality)
             return read.shelves
 
-        book = cls(config, parts=parts or saved.parts)
+        book = cls(config, parts=saved.parts if parts is None else parts)
         if saved.parts > 1:
             book._shelves = Shelves.lazily(path, lambda file: checked(read_file(file)))
         else:

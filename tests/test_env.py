@@ -371,9 +371,10 @@ class TestBook:
         assert grown != given
         game.reset()
         assert game.book == grown
-        game.reset(seed=2)
-        assert game.book == given
-        play(game, SQUARE, SUITE)
+        for options in (None, {"book": None}):
+            game.reset(seed=2, options=options)
+            assert game.book == given
+            play(game, SQUARE, SUITE)
         assert play(game, SQUARE, SUITE, seed=1) == first
         assert game.book == grown
         assert list(given.frequencies("double")) == [TestCase("double(4)", "8")]  # the caller's book is the caller's

@@ -201,7 +201,7 @@ class Episode:
         """
         drawn = list(self._problems)[int(generator.integers(len(self._problems)))]
         options = self.checked(options)
-        book = options.get("book", self._given_book if is_seeded else None)
+        book = options.get("book") or (self._given_book if is_seeded else None)
         if book is not None:
             self._book = book.copy()
         self._scoring.read_golden_tests(self._problems.values())

@@ -73,6 +73,8 @@ def test_an_error_is_only_its_own_matches() -> None:
     assert first == last
     assert first.codes[0].reward == 1.0
     assert isinstance(error, UnusableReference)
+    with pytest.raises(RuntimeError, match="StopIteration"):  # which no future takes
+        used(lambda arena: asyncio.wait_for(arena.run(lambda _: next(iter(()))), 60))
     with pytest.raises(ConfigurationError, match=r"match must be a codea1_env\.Match, got 5"):
         used(lambda arena: arena.score(5))
 

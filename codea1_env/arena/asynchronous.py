@@ -54,6 +54,8 @@ class _WaitingCall:
 
     def answer(self, result: object) -> None:
         """From any thread. Nobody may be waiting any more: the call was cancelled, or its loop is closed."""
+        if isinstance(result, StopIteration):  # before Python 3.12 no future takes it: its caller would wait for ever
+            result = RuntimeError(f"work with an arena must not raise StopIteration, got {result!r}")
 
         def set_result() -> None:
             if not self.future.done():

@@ -14,7 +14,7 @@ from codea1_env.cli import main
 from codea1_env.envs import testing
 from codea1_env.envs.environment import parallel_env
 from codea1_env.envs.episode import CODER, TESTER
-from codea1_env.errors import ConfigurationError, FormatError
+from codea1_env.errors import ConfigurationError, FormatError, SandboxError
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.test_case import TestCase
@@ -71,6 +71,40 @@ def test_another_reward_is_found_out(games: Path, tmp_path: Path, capsys: pytest
     lines = [json.loads(line) for line in shown.out.splitlines()]
     assert [line["same"] for line in lines] == [False] * 18
     assert "18 matches played again, 18 with other rewards" in shown.err
+
+
+class _FailingSandbox:
+    """Fails on some programs, as a machine does that is short of something."""
+
+    def __init__(self, sandbox: LocalSandbox, part: str) -> None:
+        self._sandbox, self._part, self.version = sandbox, part, sandbox.version
+
+    def run(self, jobs: Any) -> Any:
+        if any(self._part in job.source for job in jobs):
+            raise SandboxError("no memory")
+        return self._sandbox.run(jobs)
+
+    def __enter__(self) -> "_FailingSandbox":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_a_match_that_the_sandbox_fails_now_has_no_other_rewards(
+    games: Path, sandbox: LocalSandbox, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = next(read_recording(games.read_bytes().splitlines())).match.problem
+    count = sum(each.match.problem == problem for each in read_recording(games.read_bytes().splitlines()))
+    partly = _FailingSandbox(sandbox, f"def {problem.entry_point}(")
+    monkeypatch.setattr("codea1_env.cli.replay.open_sandbox", lambda name: partly)
+    assert main(["replay", str(games)]) == 1
+    said = capsys.readouterr()
+    assert f"{18 - count} matches played again, 0 with other rewards; the sandbox failed on {count} more" in said.err
+    assert said.out == ""
+    monkeypatch.setattr("codea1_env.cli.replay.open_sandbox", lambda name: _FailingSandbox(sandbox, ""))
+    assert main(["replay", str(games)]) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == "codea1: no memory"
 
 
 def test_texts_that_json_would_change_come_back_exactly(sandbox: LocalSandbox, tmp_path: Path) -> None:
@@ -154,6 +188,8 @@ def test_what_is_no_recording_is_refused_with_its_line(content: bytes, message: 
         lambda match: match.update(suites=[]),
         lambda match: match.update(replays=[["f(1)"]]),
         lambda match: match.update(rewards={}),
+        lambda match: match["rewards"].update(codes=[]),
+        lambda match: match["rewards"].update(suites=[["much"]]),
         lambda match: match["config"].update(alpha=7),
         lambda match: match["config"].update(unheard_of=1),
     ],

@@ -1,6 +1,7 @@
 """The command `codea1 replay`: recorded games, played again.
 
-Exit codes: 0 all rewards are the same, 1 some differ or the file cannot be read to its end, 2 wrong arguments.
+Exit codes: 0 all rewards are the same, 1 some differ, the sandbox failed on some, or the file cannot be read to its
+end, 2 wrong arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ examples:
   codea1 replay games.jsonl --json > replayed.jsonl
 
 Matches without rewards (infrastructure had failed) are counted and not compared. The exit code is 1 if a reward
-differs or the recording was cut off.
+differs, the sandbox failed or the recording was cut off.
 """
 
 
@@ -53,7 +54,7 @@ def _replay(options: argparse.Namespace) -> int:
     for part, base in PARTS.items():
         if (path := getattr(options, part)) is not None:
             load_class(path, base, f"--{part.replace('_', '-')}")
-    compared = unscored = different = 0
+    compared = unscored = different = lost = 0
     cut: list[str] = []
     kilobytes = options.input.stat().st_size / 1e3
     with (
@@ -65,6 +66,10 @@ def _replay(options: argparse.Namespace) -> int:
             if not each.recorded.rewards.is_whole:
                 unscored += 1
                 continue
+            if not each.rewards.is_whole:
+                lost += 1
+                progress.say(f"line {each.recorded.number}: the sandbox failed, so its rewards are not compared")
+                continue
             compared += 1
             different += not each.is_same
             if options.json:
@@ -73,12 +78,13 @@ def _replay(options: argparse.Namespace) -> int:
                 print(f"line {each.recorded.number}: {each.recorded.match.problem.problem_id}: "
                       f"recorded {each.recorded.rewards}, now {each.rewards}")  # fmt: skip
     without = f"; {unscored} without rewards" if unscored else ""
-    if not compared + unscored and not cut:
+    without += f"; the sandbox failed on {lost} more" if lost else ""
+    if not compared + unscored + lost and not cut:
         raise ConfigurationError(f"the recording must hold matches, got none in {options.input}")
     say(f"{compared} matches played again, {different} with other rewards{without}")
     for why in cut:
         say(f"codea1: {why}: {options.input} was cut off, and nothing after that was played")
-    return 1 if different or cut else 0
+    return 1 if different or lost or cut else 0
 
 
 def _plain(each: ReplayedMatch) -> dict[str, object]:

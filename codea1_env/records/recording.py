@@ -28,7 +28,7 @@ from typing import Any
 import codea1_env
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match, MatchScore
-from codea1_env.checks import json_object
+from codea1_env.checks import is_number, json_object
 from codea1_env.class_paths import is_imported
 from codea1_env.closing import Closing
 from codea1_env.errors import Codea1Error, ConfigurationError, FormatError
@@ -225,15 +225,16 @@ def _with_ends(file: Iterable[bytes], ends: list[int]) -> Iterator[bytes]:
 
 
 def replay(matches: Iterator[RecordedMatch] | Sequence[RecordedMatch], sandbox: Sandbox) -> Iterator[ReplayedMatch]:
-    """Play every match again, by itself. Raises SandboxError where infrastructure fails now, and ConfigurationError
-    where verdicts have moved since it was scored."""
+    """Play every match again, by itself. Raises as `score_again`, and ConfigurationError where verdicts have moved
+    since it was scored."""
     for recorded in matches:
         require_current(recorded.judge, ANY, "a match and its replay")
         yield ReplayedMatch(recorded, Rewards.of(score_again(recorded, sandbox)))
 
 
 def score_again(recorded: RecordedMatch, sandbox: Sandbox) -> MatchScore:
-    """Play a match by itself, with the book's tests of its time; no rewards where infrastructure fails now.
+    """Play a match by itself, with the book's tests of its time; no rewards where infrastructure fails on it now.
+    Raises SandboxError where it would fail on every other one, too.
 
     A recording makes no module be imported: raises ConfigurationError where a part of the reward that it names is one
     of somebody's own and its module is not imported yet.
@@ -247,7 +248,7 @@ def score_again(recorded: RecordedMatch, sandbox: Sandbox) -> MatchScore:
     book = MistakeBook()
     book.record(recorded.match.problem.problem_id, (), recorded.replays)
     config = dataclasses.replace(recorded.config, time_limit=None)  # the problem has the limit that counted
-    (score,) = Arena(sandbox, config, book).play([recorded.match], update_book=False)
+    (score,) = Arena(sandbox, config, book, on_failure="apart").play([recorded.match], update_book=False)
     return score
 
 
@@ -316,7 +317,11 @@ def _match(number: int, record: Any, problems: Mapping[str, Problem]) -> Recorde
     codes, suites = record["codes"], record["suites"]
     if not isinstance(codes, list) or not isinstance(suites, list) or len(codes) != len(suites):
         raise FormatError("codes and suites must be lists of equal length, got others")
-    rewards = record["rewards"]
+    rewards = Rewards(tuple(record["rewards"]["codes"]), tuple(map(tuple, record["rewards"]["suites"])))
+    sizes = (len(codes), *map(len, suites))
+    are_paid = all(earned is None or is_number(earned) for row in (rewards.codes, *rewards.suites) for earned in row)
+    if (len(rewards.codes), *map(len, rewards.suites)) != sizes or not are_paid:
+        raise FormatError(f"rewards must be a number or null for each code and suite, got {record['rewards']!r:.200}")
     return RecordedMatch(
         number,
         Match(
@@ -326,6 +331,6 @@ def _match(number: int, record: Any, problems: Mapping[str, Problem]) -> Recorde
         ),
         RewardConfig(**record["config"]),
         tuple(TestCase(read(call, "replays"), read(expected, "replays")) for call, expected in record["replays"]),
-        Rewards(tuple(rewards["codes"]), tuple(map(tuple, rewards["suites"]))),
+        rewards,
         record.get(_SCORE),
     )

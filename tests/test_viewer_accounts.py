@@ -92,6 +92,22 @@ def test_every_method_has_its_lines_and_one_of_somebodys_own_is_not_imported(
     assert account(paid)["coder"][-1][1].startswith(decides.get(method, "mean of the shares of its 2 suites"))
 
 
+@pytest.mark.parametrize(
+    ("pay", "reward", "numbers"),
+    [
+        (0.0, 0.0, ""),
+        (0.0, -1.5 / 4, "(0 − 3 · 0.5 for missing asserts) / 4"),
+    ],  # as written, no test fails the best one
+)
+def test_missing_asserts_cost_nothing_where_no_program_loads(pay: float, reward: float, numbers: str) -> None:
+    suite = example_suite()
+    suite |= {"tests": suite["tests"][:1], "reward": reward}
+    suite["tests"][0][8] = pay
+    paid = game(config={"tester_reward": "skill"})
+    paid["programs"][1]["suites"][0] = suite
+    assert lines(account(paid)["lines"]) == {"R_T": (numbers, reward)}
+
+
 def test_a_game_without_configuration_terms_or_suites_has_no_account_and_stays() -> None:
     bare = game(config=None)
     bare["programs"][0]["suites"] = []

@@ -148,6 +148,8 @@ def _cure_lines(suite: Json, terms: SuiteTerms, lack: str = "") -> list[Line]:
 
 def _skill_lines(suite: Json, terms: SuiteTerms) -> list[Line]:
     missing = max(terms.suite_size - len(suite["tests"]), 0)
+    if missing and suite["reward"] == 0 and all(row[8] == 0 for row in suite["tests"]):
+        return [["R_T", "0, because no program of the question loads", [], suite["reward"], []]]
     return _cure_lines(suite, terms, f" − {missing} · 0.5 for missing asserts" if missing else "")
 
 

@@ -334,10 +334,11 @@ class TestResult:
         assert dataclasses.replace(result, seconds=1e6, grader="another").digest == result.digest
 
     def test_names_of_strangers_are_escaped(self) -> None:
-        result = dataclasses.replace(all_failed(), grader="<b>|\x1b[31m")
+        result = dataclasses.replace(all_failed(), grader="<b>|\n\x1b[31m")
         assert "<b>" not in as_html([result])
         assert "\x1b" not in as_text(result)
         assert "\\|" in as_markdown([result])
+        assert as_markdown([result]).count("\n") == 3 + 1 + 3, "a row is a line"
 
     @pytest.mark.parametrize("text", ["", "{}", "[]", '{"grader": "x", "played": [{}]}'])
     def test_what_is_no_report_is_refused(self, text: str) -> None:

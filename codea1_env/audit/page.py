@@ -21,7 +21,7 @@ _STYLE = (
 
 def as_text(result: Result) -> str:
     """For a terminal."""
-    lines = [printable(result.grader), f"{'class':22} {'forged':>8}  which"]
+    lines = [printable(result.grader, is_line=True), f"{'class':22} {'forged':>8}  which"]
     for label in result.labels:
         graded, forged = result.tally(label)
         names = ", ".join(key.partition(" / ")[2] for key in forged)
@@ -99,8 +99,8 @@ def as_markdown(results: Sequence[Result]) -> str:
     tables = []
     for heads, row in ((CLASS_HEADS, _class_row), (HEADS, _row)):
         cells = [list(heads), ["---"] * len(heads), *map(row, results)]
-        lines = ["| " + " | ".join(printable(cell).replace("|", "\\|") for cell in line) + " |" for line in cells]
-        tables.append("\n".join(lines) + "\n")
+        shown = [[printable(cell, is_line=True).replace("|", "\\|") for cell in line] for line in cells]
+        tables.append("".join(f"| {' | '.join(line)} |\n" for line in shown))
     return "\n".join(tables)
 
 

@@ -35,6 +35,13 @@ def choose(problems: Path, url: str, *arguments: str) -> int:
     return main(["data", "choose", str(problems), "--player", player, "-n", "4", "--concurrency", "1", *arguments])
 
 
+def test_an_empty_file_is_a_wrong_argument(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "none.jsonl").touch()
+    assert choose(tmp_path / "none.jsonl", "http://127.0.0.1:1", "-o", str(tmp_path / "chosen.jsonl")) == 2
+    assert capsys.readouterr().err.startswith("codea1: FILE.jsonl must hold a problem, got none in ")
+    assert [file.name for file in tmp_path.iterdir()] == ["none.jsonl"]
+
+
 def test_questions_that_are_right_sometimes_are_kept_as_they_are(problems: Path, tmp_path: Path, capsys: Any) -> None:
     out = tmp_path / "chosen.jsonl"
     with serving(answer) as server:

@@ -17,7 +17,7 @@ from codea1_env.errors import ConfigurationError
 from codea1_env.evaluation.evaluate import EvaluationPlan, evaluate, journal_header
 from codea1_env.evaluation.journal import EvaluationJournal
 from codea1_env.players.player import Sampling
-from codea1_env.problems.jsonl import read_problems, write_problems
+from codea1_env.problems.jsonl import write_problems
 from codea1_env.sandbox import open_sandbox
 from codea1_env.terminal import Progress
 
@@ -67,13 +67,12 @@ def _choose(options: argparse.Namespace) -> int:
     if not 0 <= low <= high <= 1:
         raise ConfigurationError(f"--between must be two numbers in [0, 1], the lower one first, got {low:g} {high:g}")
     plan = EvaluationPlan("coder", options.samples, 1, sampling_of(options), options.seed)
-    common.require_file("FILE.jsonl", options.file)
     common.require_place("--output", options.output, options.file)
     journal = options.output.with_name(f"{options.output.name}.journal.jsonl")
     common.require_place("the journal of --output", journal, options.file)
     require_player(options.player, "coder")
     prompts = prompts_of(options, [options.player])
-    problems = read_problems(options.file)[: options.limit]
+    problems = common.problems_in("FILE.jsonl", options.file)[: options.limit]
     player, sets = as_coder(options.player, options), {_SET: problems}
     with (
         common.claim(("--output", options.output), ("the journal of --output", journal)),

@@ -182,6 +182,21 @@ def test_what_is_there_of_a_run_is_shown_and_what_is_not_is_said(
     assert_harmless(paged([run]))
 
 
+def test_a_run_that_goes_on_behind_its_end_has_no_outcome_yet(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run")
+    summary = json.loads((directory / "summary.json").read_text())
+    (directory / "summary.json").write_text(json.dumps(summary | {"rounds": 3}))
+    (ended,) = read_runs([directory])
+    assert (ended.status, bool(ended.final), bool(ended.book)) == ("finished", True, True)
+    with (directory / "metrics.jsonl").open("a") as file:
+        file.write(line("round", 4, {"coder_reward": 0.5}))
+    (resumed,) = read_runs([directory])
+    assert (resumed.status[:12], resumed.final, resumed.book) == ("not finished", (), ())
+    assert "goes on behind the 3 rounds" in paged([resumed])
+    (directory / "failure.txt").write_text("no memory")
+    assert read_runs([directory])[0].status == "failed"
+
+
 def test_damaged_files_are_noted_and_the_rest_is_read(tmp_path: Path) -> None:
     directory = write_run(tmp_path / "run")
     bad = ["nonsense\n", "[1]\n", "[" * 100_000 + "\n", '{"kind": "round", "round": "1"}\n', line("other", 1, {})]

@@ -99,7 +99,7 @@ class RunRead:
     @property
     def status(self) -> str:
         """In words."""
-        return "finished" if self.final else "failed" if self.failure else "not finished: it goes on, or was stopped"
+        return "failed" if self.failure else "finished" if self.final else "not finished: it goes on, or was stopped"
 
     def points(self, kind: str, seat: str, name: str) -> list[tuple[int, float]]:
         """(rounds done, value) of a metric, in the order of rounds."""
@@ -142,6 +142,11 @@ def read_run(directory: Path, name: str, given: str = "") -> RunRead:
     if not records and not notes:
         notes.append("no round has been logged yet")
     summary = _json_object(directory / SUMMARY, notes)
+    ended = summary.get("rounds")
+    goes_on = type(ended) is int and any(record.rounds_done > ended for record in records)
+    if goes_on:
+        notes.append(f"the run goes on behind the {ended} rounds after which it had ended")
+        summary = {}
     return RunRead(
         name,
         directory,
@@ -150,7 +155,7 @@ def read_run(directory: Path, name: str, given: str = "") -> RunRead:
         records,
         tuple(_final_rows(summary.get("rows"), notes)),
         _numbers(_section(_section(summary, "cost"), "seconds")),
-        _book(place_in(directory), notes),
+        () if goes_on else _book(place_in(directory), notes),
         _text(directory / FAILURE)[:MAX_FAILURE],
         tuple(notes),
     )

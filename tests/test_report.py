@@ -442,6 +442,18 @@ def test_the_viewers_page_is_written_beside_the_report_unless_told_not_to(tmp_pa
     assert not (tmp_path / "plain-duels.html").exists()
 
 
+def test_both_pages_say_where_there_are_too_many_duels_for_one(tmp_path: Path, monkeypatch: Any) -> None:
+    run = write_run(tmp_path / "run")
+    for number in (1, 2, 3):
+        keep_duels(run, [(0.5, (0.25, 0.25))], number)
+    monkeypatch.setattr("codea1_env.report.duels.DEFAULT_LIMIT", 4)
+    noted: list[str] = []
+    monkeypatch.setattr("codea1_env.cli.report.make_page", lambda title, games, note, book: noted.append(note) or b"")
+    assert main(["report", str(run), "--no-png"]) == 0
+    assert noted == ["one game in 2 of 6 duels"]
+    assert "4 duels: one game in 2 of 6 duels" in (run / "report.html").read_text()
+
+
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6), st.integers(2, 8), st.booleans())
 def test_ticks_enclose_the_numbers_evenly(low: float, span: float, most: int, whole: bool) -> None:
     found = ticks(low, low + span, most, whole=whole)

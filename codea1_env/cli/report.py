@@ -121,7 +121,7 @@ def _with_viewer(each: RunOnPage, output: Path, number: int, written: list[Path]
     if not each.kept.duels:
         return each
     beside = output.with_name(f"{output.stem}-duels{number if number > 1 else ''}.html")
-    write_whole(beside, make_page(each.run.name, each.kept.games, book=each.kept.book))
+    write_whole(beside, make_page(each.run.name, each.kept.games, each.kept.left_out, each.kept.book))
     written.append(beside)
     return RunOnPage(each.run, each.kept, quote(beside.name))
 

@@ -14,11 +14,10 @@ from codea1_env.errors import Codea1Error
 from codea1_env.records.duel_sample import FOLDER
 from codea1_env.viewer import read_games
 from codea1_env.viewer.games import Json
+from codea1_env.viewer.page import DEFAULT_LIMIT, left_out
 
 EACH = 3
 """Duels listed of each kind."""
-MOST = 20_000
-"""Duels on a viewer's page; of more, games are left out evenly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,8 @@ class KeptDuels:
     """Why there are none, where something is there that cannot be read."""
     book: Json | None = None
     """The Mistake Book in the viewer's form."""
+    left_out: str = ""
+    """What of them is not among the games, for there are too many for a page; empty if all are."""
 
     @property
     def duels(self) -> list[KeptDuel]:
@@ -74,6 +75,7 @@ def kept_duels(directory: Path) -> KeptDuels:
     if not (directory / FOLDER).is_dir() or not any((directory / FOLDER).iterdir()):
         return KeptDuels()
     try:
-        return KeptDuels(tuple((found := read_games(directory, MOST)).games), book=found.book)
+        found = read_games(directory, DEFAULT_LIMIT)
+        return KeptDuels(tuple(found.games), book=found.book, left_out=left_out(found))
     except (Codea1Error, OSError) as error:
         return KeptDuels(note=f"the duels that the run kept cannot be read: {error}")

@@ -183,8 +183,9 @@ def _duels(shown_run: RunOnPage, owner: str) -> str:
             rewards = (f"{reward:.3f}" for reward in (duel.coder_reward, duel.tester_reward))
             rows.append((link, duel.origin, duel.problem_id, *rewards))
         tables += table(f"{owner}{kind}", ["duel", "from", "question", "R_C", "R_T"], rows)
-    number = len(kept.duels)
-    whole = f'<p><a href="{text(viewer)}#1.1.1">{text(f"{owner}all {number} duels")}</a></p>' if viewer else ""
+    number = f"{len(kept.duels)} duels"
+    told = f"{owner}{number}: {kept.left_out}" if kept.left_out else f"{owner}all {number}"
+    whole = f'<p><a href="{text(viewer)}#1.1.1">{text(told)}</a></p>' if viewer else ""
     return whole + tables
 
 

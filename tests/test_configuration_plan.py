@@ -289,6 +289,18 @@ def test_a_second_tester_is_refused_where_the_recipe_has_no_place_for_it(recipe:
     assert f"seats must be left out in a recipe in which not both of them learn ({recipe})" in capsys.readouterr().err
 
 
+def test_a_second_tester_has_a_column_and_its_asserts_are_counted() -> None:
+    two = dataclasses.replace(load_preset("smoke"), seats=("coder", "tester", "tester_1"))
+    plan, one = plan_of(two), plan_of(load_preset("smoke"))
+    # 2 questions of 2 programs, 2 suites of each tester against each, K = 4: 2 * 2 * 2 * 4 = 32 asserts a tester.
+    assert "at most 32 asserts on references, 32 on programs, and 32 replays" in one
+    assert "at most 64 asserts on references, 64 on programs, and 32 replays" in plan
+    assert "2 programs each, 4 suites a program" in plan
+    assert re.search(r"^  sampled +4 +8 +8$", plan, re.MULTILINE)
+    assert re.search(r"^tester_1 +ranks 0 to 0: 1 on the CPU", plan, re.MULTILINE)
+    assert "tester_1" in plan_of(dataclasses.replace(HALF, seats=two.seats))
+
+
 def test_a_dry_run_refuses_as_the_run_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("extends: 7b\nmemory: {gpu_gib: 40}\n")
@@ -302,3 +314,6 @@ def test_a_dry_run_refuses_as_the_run_does(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "config.yaml").write_text(yaml.safe_dump({"seed": 4, "preset": preset.to_dict()}))
     shown = ended(capsys, "--resume", str(tmp_path), "--rounds", "9", "--dry-run", status=0)
     assert shown.strip() == plan_of(dataclasses.replace(preset, rounds=9))
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"seed": 4, "engine": "ray", "preset": preset.to_dict()}))
+    shown = ended(capsys, "--resume", str(tmp_path), "--ray-address", "auto", "--dry-run", status=0)
+    assert shown.strip() == plan_of(preset)

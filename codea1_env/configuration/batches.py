@@ -38,7 +38,7 @@ class Roles:
     @property
     def has_suites(self) -> bool:
         """Whether suites are written in every round."""
-        return self.plays in (SEATS, ("player",))
+        return self.plays == ("player",) or len(self.plays) > 1
 
 
 ROLES = {

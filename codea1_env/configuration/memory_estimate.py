@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from codea1_env.configuration.batches import Roles, seat_rows
 from codea1_env.configuration.model_sections import ModelShape, shape_of
+from codea1_env.configuration.placement import role_of
 from codea1_env.configuration.presets import Preset
 from codea1_env.language_models.at_once import CHUNK, PACK_TOKENS, ROOM, SEEN, SLOTS, TILE, slots_of, up
 
@@ -65,7 +66,7 @@ def longest_prompt(preset: Preset, seat: str) -> int:
     """The longest prompt in tokens; if the preset has no limit, as many as the model's context leaves."""
     shape = preset.round
     limits = {"coder": shape.coder_prompt_tokens, "tester": shape.tester_prompt_tokens}
-    asked = limits.values() if seat == "player" else (limits[seat],)
+    asked = limits.values() if seat == "player" else (limits[role_of(seat)],)
     return int(max(asked) if all(asked) else preset.model.context - preset.grpo.tokens(seat))
 
 

@@ -13,7 +13,7 @@ from codea1_env.arena.bouts import asks_all
 from codea1_env.configuration import memory_estimate
 from codea1_env.configuration.batches import CODE_A1, Roles, SeatRows, roles_of, rows_of, seat_rows
 from codea1_env.configuration.model_sections import PretrainedModel, shape_of
-from codea1_env.configuration.placement import SeatPlacement
+from codea1_env.configuration.placement import SEATS, SeatPlacement
 from codea1_env.configuration.presets import Preset
 from codea1_env.configuration.run_sections import ProblemFiles
 from codea1_env.errors import ConfigurationError
@@ -28,6 +28,8 @@ GPU_SIZES = (16, 24, 80)
 def plan_of(preset: Preset, recipe: str = CODE_A1) -> str:
     """The plan of a recipe, as text. Raises ConfigurationError, with what to change, if the run cannot work."""
     roles = roles_of(recipe)
+    if roles.learns == SEATS:
+        roles = dataclasses.replace(roles, plays=preset.seats, learns=preset.seats)
     rows = rows_of(preset, roles)
     parts = [_header(preset, roles)]
     if rows:
@@ -164,10 +166,12 @@ def _game(preset: Preset, roles: Roles, steps: str = "", replays: str = "") -> l
     put = preset.options.put_to_tester(shape.programs, shape.attacked)
     against = "a program" if put == shape.programs else f"against {put} of them"
     learnt = f"; the suites against {shape.attacked} train the tester" if roles.learns != ("coder",) else ""
-    asserts = seat_rows(preset, "tester").sampled * preset.reward.suite_size
+    testers = len(preset.seats) - 1
+    asserts = testers * seat_rows(preset, "tester").sampled * preset.reward.suite_size
     tried = asserts * (shape.programs if asks_all(preset.reward) else 1)
     return [
-        f"{shape.questions} questions, {shape.programs} programs each, {shape.suites} suites {against}{learnt}{steps}",
+        f"{shape.questions} questions, {shape.programs} programs each, {testers * shape.suites} suites "
+        f"{against}{learnt}{steps}",
         f"the arena runs at most {asserts:,} asserts on references, {tried:,} on programs{replays}",
     ]
 

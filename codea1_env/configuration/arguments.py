@@ -179,7 +179,7 @@ def _fresh(given: argparse.Namespace, recipe: str) -> RecipeArguments:
     preset = _asked(given, recipe)
     require_files(preset)
     _check_installed(preset)
-    engine = "local" if given.engine is None else given.engine
+    engine = _engine(given)
     _check_engine(engine, given.ray_address, preset)
     seed = _seed(given)
     output = _checked_output(given.output or _free_directory(Path("runs"), f"{_kind(recipe, preset)}-seed{seed}"))
@@ -199,8 +199,7 @@ def _planned(given: argparse.Namespace, recipe: str) -> Preset:
         _seed(given)
         if given.output is not None:
             _checked_output(given.output)
-    engine = "local" if given.engine is None else given.engine
-    _check_engine_name(engine, given.ray_address)
+    _check_engine_name(_engine(given), given.ray_address)
     return preset
 
 
@@ -220,6 +219,12 @@ def _check_options(preset: Preset, recipe: str) -> None:
             raise ConfigurationError(
                 f"options.{name} must be {usual} in a recipe in which not both roles learn ({recipe}), got {got}"
             )
+
+
+def _engine(given: argparse.Namespace) -> str:
+    """The one that is named; of a run that goes on, otherwise its own."""
+    own = read_record(given.resume / CONFIG_FILE).get("engine", "local") if given.resume else "local"
+    return str(own if given.engine is None else given.engine)
 
 
 def _seed(given: argparse.Namespace) -> int:
@@ -256,7 +261,7 @@ def _resumed(given: argparse.Namespace, recipe: str) -> RecipeArguments:
     preset, seed = _resumed_preset(given, recipe)
     _check_installed(preset)
     record = read_record(given.resume / CONFIG_FILE)
-    engine = str(record.get("engine", "local")) if given.engine is None else given.engine
+    engine = _engine(given)
     _check_engine(engine, given.ray_address, preset)
     tester = record.get("tester")
     model = None if tester is None else _model_of(Path(str(tester)), preset)

@@ -37,7 +37,8 @@ def used(work: Callable[[AsyncArena], Awaitable[Any]], **options: Any) -> Any:
     return asyncio.run(run())
 
 
-def test_scores_are_those_of_one_batch_with_books_and_without() -> None:
+def test_scores_are_those_of_one_batch_with_books_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("codea1_env.arena.asynchronous.TOGETHER", 3)
     games = matches()
     book = MistakeBook()
     with LocalSandbox() as sandbox:
@@ -52,7 +53,7 @@ def test_scores_are_those_of_one_batch_with_books_and_without() -> None:
         booked = await asyncio.gather(*(arena.score(match, book=book) for match in reversed(games)))
         return [plain, booked[::-1]]
 
-    plain, booked = used(all_of, workers=2, together=3)
+    plain, booked = used(all_of, workers=2)
     assert plain == alone
     assert booked == expected
     assert plain != booked

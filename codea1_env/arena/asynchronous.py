@@ -33,6 +33,8 @@ from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import require_arguments
 
+TOGETHER = 16
+"""Matches that share a pass, at most."""
 _Result = TypeVar("_Result")
 
 
@@ -78,21 +80,19 @@ class AsyncArena:
         workers: int = 1,
         sandbox: str = "local",
         waiting: int = 1024,
-        together: int = 16,
         execution_cache_mb: int = 64,
         read_cache_mb: int = 64,
     ) -> None:
         """`workers`: arenas at work at a time, 1 to 1024. `sandbox`: what each of them opens, as `open_sandbox` names
-        it. `waiting`: calls that may wait, >= 1; further calls block their callers. `together`: matches that share a
-        pass at most, >= 1. `execution_cache_mb`, `read_cache_mb`: what each worker remembers, as `Arena` says.
+        it. `waiting`: calls that may wait, >= 1; further calls block their callers. `execution_cache_mb`,
+        `read_cache_mb`: what each worker remembers, as `Arena` says.
 
         Raises ConfigurationError, SandboxError.
         """
         require_arguments(workers, ())
-        for name, value in (("waiting", waiting), ("together", together)):
-            require_whole(name, value)
+        require_whole("waiting", waiting)
         self.config = RewardConfig() if config is None else config
-        self._together, self._waiting = together, waiting
+        self._waiting = waiting
         self._asked: deque[_WaitingCall] = deque()
         self._change = threading.Condition()
         self._room: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
@@ -185,7 +185,7 @@ class AsyncArena:
         taken: list[_WaitingCall] = []
         with self._change:
             while not taken and not self._closed:
-                while self._asked and len(taken) < self._together and (not taken or taken[0].goes_with(self._asked[0])):
+                while self._asked and len(taken) < TOGETHER and (not taken or taken[0].goes_with(self._asked[0])):
                     each = self._asked.popleft()
                     if not each.future.cancelled():  # which may happen at any moment, in another thread
                         taken.append(each)

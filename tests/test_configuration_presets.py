@@ -21,7 +21,7 @@ from codea1_env.configuration.options import ACCESSES, OPPONENTS, SCHEDULES, SEL
 from codea1_env.configuration.placement import Placement, SeatPlacement, trainer_arguments
 from codea1_env.configuration.presets import CONFIGS, MINI, SMOKE, load_preset, preset_from_dict, preset_names
 from codea1_env.configuration.run_sections import ProblemFiles
-from codea1_env.mistake_book.policies import SKILL_BOOK
+from codea1_env.mistake_book.policies import BookConfig
 
 ROOT = Path(__file__).parent.parent
 
@@ -65,7 +65,7 @@ def test_the_write_ups_preset_has_the_numbers_of_its_training_loop_and_mini_says
     assert (preset.round.programs, preset.round.suites, preset.round.attacked) == (4, 4, 1)
     learning = [(preset.grpo.of(seat)["learning_rate"], preset.grpo.tokens(seat)) for seat in ("coder", "tester")]
     assert learning == [(1e-5, 1024), (1e-5, 512)]
-    assert preset.book == dataclasses.replace(SKILL_BOOK, capacity=2000, admission=0.5)
+    assert preset.book == BookConfig(capacity=2000, retire=False, admission=0.5, replay="sampled")
     assert (preset.reward.tester_reward, preset.options.selection) == ("skill", "first")
     assert MINI.reward == RewardConfig(suite_size=MINI.reward.suite_size), "the paper's rewards, but K"
     assert len(MINI.differences) >= 4

@@ -11,7 +11,7 @@ import pytest
 
 from codea1_env.cli import main
 from codea1_env.configuration.presets import SMOKE, preset_from_dict
-from codea1_env.mistake_book.policies import SKILL_BOOK, BookConfig
+from codea1_env.mistake_book.policies import BookConfig
 from codea1_env.rewards.code_a1 import RewardConfig
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +41,7 @@ def test_yaml_reaches_every_option() -> None:
     (line,) = re.findall(r"`(book: \{\w.*?\})`", TEXT)
     text = f"{line}\nreward: {{tester_reward: utrl, utrl_tau: 4, coder_tests: union, oracle: majority}}\n"
     preset = preset_from_dict(yaml.safe_load(text), SMOKE)
-    assert preset.book == SKILL_BOOK
+    assert preset.book == BookConfig(capacity=1000, retire=False, admission=0.3, replay="sampled")
     assert preset.reward == RewardConfig(
         suite_size=4, tester_reward="utrl", utrl_tau=4, coder_tests="union", oracle="majority"
     )

@@ -243,12 +243,3 @@ def _drawn(qualities: dict[TestCase, float], limit: int, generator: random.Rando
         drawn.append(case)
         del left[case]
     return tuple(drawn)
-
-
-SKILL_BOOK = BookConfig(capacity=1000, retire=False, admission=0.3, replay="sampled")
-"""The book of the method's public write-up: a threshold, first in first out, replayed in proportion to quality.
-
-There a list of qualities and a bounded queue of tests part ways once the queue is full, and one draw may hold a test
-twice; here a test keeps its quality and is drawn once. The write-up's training loop admits above 0.5 and keeps 2000;
-its retrieval of the best is `replay="best"`. The bound is one question's, so that a book can be split by question.
-"""

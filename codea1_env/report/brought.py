@@ -13,13 +13,11 @@ from tempfile import TemporaryDirectory
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.mistake_book.parts import DIRECTORY, FILE
-from codea1_env.records.addresses import COMPLETE, AddressFailed, reached, shown
+from codea1_env.records.addresses import COMPLETE, CONFIG_FILE, AddressFailed, reached, shown
 from codea1_env.records.duel_sample import FOLDER
 
 CELLS_CARD, CELLS_RUN = "cell.json", "run"
 """In the folder of a study's cell: what says that it is one, and the run."""
-_RUNS_CARD = "config.yaml"
-"""In the directory of a run."""
 _SHOWN = re.compile(
     rf"({CELLS_RUN}/)?([^/]+|{FOLDER}/[^/]+|[^/]+/checkpoint-\d+/({COMPLETE}|{FILE}|{DIRECTORY}/[^/]+))"
 )
@@ -60,7 +58,7 @@ def _run_of(argument: str, path: Path) -> Path:
     """Raises ConfigurationError for a folder of runs, as `make demo` makes one."""
     if (path / CELLS_CARD).is_file() and (path / CELLS_RUN).is_dir():
         return path / CELLS_RUN
-    runs = [] if (path / _RUNS_CARD).exists() else sorted(path.glob(f"*/{_RUNS_CARD}"))
+    runs = [] if (path / CONFIG_FILE).exists() else sorted(path.glob(f"*/{CONFIG_FILE}"))
     if runs:
         held = " ".join(str(each.parent) for each in runs)
         raise ConfigurationError(

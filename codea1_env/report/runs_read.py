@@ -15,10 +15,12 @@ from codea1_env.checks import is_number
 from codea1_env.errors import BookFormatError, ConfigurationError
 from codea1_env.judging.version import ANY, FIRST, require_comparable
 from codea1_env.mistake_book.parts import place_in, read_book
+from codea1_env.records.addresses import CONFIG_FILE, SUMMARY
+from codea1_env.records.metrics_file import METRICS
 from codea1_env.training.run.results import ResultRow
 from codea1_env.yaml_files import read_yaml
 
-CONFIG, METRICS, SUMMARY, FAILURE = "config.yaml", "metrics.jsonl", "summary.json", "failure.txt"
+FAILURE = "failure.txt"
 KINDS = ("round", "seat", "evaluation")
 MAX_FAILURE = 4000
 """Characters of a failure that are shown."""
@@ -132,12 +134,12 @@ def read_run(directory: Path, name: str, given: str = "") -> RunRead:
     given = given or str(directory)
     if not directory.is_dir():
         raise ConfigurationError(f"RUN_DIR must be the directory of a run, got {given}, which is none")
-    if not (directory / CONFIG).is_file() and not (directory / METRICS).is_file():
+    if not (directory / CONFIG_FILE).is_file() and not (directory / METRICS).is_file():
         raise ConfigurationError(
-            f"RUN_DIR must be the directory of a run, with {CONFIG} or {METRICS} in it, got {given}"
+            f"RUN_DIR must be the directory of a run, with {CONFIG_FILE} or {METRICS} in it, got {given}"
         )
     notes: list[str] = []
-    config = _config(directory / CONFIG, notes)
+    config = _config(directory / CONFIG_FILE, notes)
     records = tuple(sorted(_records(directory / METRICS, notes), key=lambda record: record.rounds_done))
     if not records and not notes:
         notes.append("no round has been logged yet")

@@ -151,6 +151,20 @@ def test_the_book_shows_its_tests_and_leads_to_where_they_were_replayed(open_pag
     assert texts(page, "#book-title") == ["Mistake Book"]
 
 
+@pytest.mark.parametrize("without", [1, 3])
+def test_the_book_leads_to_a_program_that_met_the_test_where_there_is_one(
+    without: int, open_page: Open, tmp_path: Path
+) -> None:
+    found = game("twice")
+    for program in found["programs"][:without]:
+        program["suites"] = []
+    page = open_page(book_page(tmp_path / "book.html", [found]))
+    page.click("#book")
+    page.click(".shelf button:has-text('game 1')")
+    assert texts(page, ".duel-name h2") == ["twice"]
+    assert texts(page, "#why-title") == (["PROGRAM 2, REPLAYED TEST 2"] if without == 1 else ["WHY THIS REWARD"])
+
+
 @pytest.mark.parametrize("width", [360, 1440])
 def test_a_book_without_duels_is_what_the_page_opens_on(width: int, open_page: Open, tmp_path: Path) -> None:
     page = open_page(book_page(tmp_path / "book.html", []), width=width)

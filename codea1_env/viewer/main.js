@@ -51,8 +51,9 @@ function openBook() {
   state.duel = null;
   state.list.mark(null);
   state.detail.instead(...bookOf(state.book, (number, replay) => {
-    const duel = state.duels.find((each) => each.game.number === number);
-    if (duel) choose(duel, { replay });
+    const duels = state.duels.filter((each) => each.game.number === number);
+    const met = duels.find((each) => each.suite?.replays[replay]); // a program without suites has no word of it
+    if (duels.length) choose(met ?? duels[0], met ? { replay } : null);
   }));
   document.body.classList.add("reading");
   setAddress("book");

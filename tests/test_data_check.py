@@ -261,6 +261,10 @@ def test_an_import_that_leaves_nothing_usable_ends_with_1(tmp_path: Path, capsys
     assert out.read_text() == "of an earlier run"
     assert main(["data", "import", "rows", str(tmp_path / "a.jsonl"), "-o", str(out), "--against", "nosuch"]) == 2
     assert "--against must be a file, got nosuch" in capsys.readouterr().err
+    report = (tmp_path / "out.jsonl.report.jsonl").read_bytes()
+    assert main(["data", "import", "rows", str(jsonl(tmp_path / "none.jsonl")), "-o", str(out)]) == 2
+    assert f"the input must hold a row, got none in {tmp_path / 'none.jsonl'}" in capsys.readouterr().err
+    assert (out.read_text(), Path(f"{out}.report.jsonl").read_bytes()) == ("of an earlier run", report)
 
 
 def test_natural_mutants_are_wrong_differ_from_each_other_and_let_testers_be_measured(

@@ -206,6 +206,8 @@ def _import(options: argparse.Namespace) -> int:
 
         made = problems()
         first = next(made, None)
+        if not counts.rows:
+            raise ConfigurationError(f"the input must hold a row, got none in {options.path or source.name}")
         if first is not None:  # else a file of an earlier run stays: a typing error must not empty it
             write_problems(options.output, chain([first], made))
     terms = f" ({source.license})" if source.license else ""
@@ -295,8 +297,12 @@ class _RowCounts:
         self.progress.advance()
 
     @property
+    def rows(self) -> int:
+        return self._counts["rows"]
+
+    @property
     def usable(self) -> int:
-        return self._counts["rows"] - self._counts["unusable"]
+        return self.rows - self._counts["unusable"]
 
     def summary(self) -> str:
         rows = ", ".join(f"{self._counts[status]} {status}" for status in ("all", "some", "none", "unusable"))

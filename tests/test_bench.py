@@ -235,6 +235,7 @@ def test_wrong_arguments_end_with_one_line(
     assert main(["bench", "run", "--budget", "tiny", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert told in line
+    assert not any(tmp_path.iterdir())
 
 
 def about(name: str, seed: int, **more: Any) -> dict[str, Any]:

@@ -175,6 +175,8 @@ ALL = "selection: all must come with"
          "alternating must come with .* got deepspeed for the coder"),
         ("{placement: {tester: {gpus_per_node: 1, strategy: fsdp2}}, options: {opponents: uniform}}",
          "must be latest where a seat is sharded .* fsdp2 for the tester"),
+        ("{seats: [coder, tester, tester_1], placement: {tester: {gpus_per_node: 1, vllm: server, vllm_server: h:1}}}",
+         "placement.tester.vllm must be off or colocate with several testers"),
         *((f"placement: {{coder: {{{coder}}}}}", message) for coder, message in (
             ("gpus: 1", "placement: coder: a key must be one of"),
             ("ranks: 5", r"coder.ranks \* updates must divide 64 .rows a round., got 5 \* 1"),

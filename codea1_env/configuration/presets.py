@@ -120,6 +120,11 @@ class Preset(Section):
                 "options.opponents must be latest and tester_book 0 with several testers, got "
                 f"{self.options.opponents!r} and {self.options.tester_book}"
             )
+        if len(testers) > 1 and self.placement.tester.vllm == "server":
+            raise ConfigurationError(
+                "placement.tester.vllm must be off or colocate with several testers, which would write their weights "
+                "into one server, got 'server'"
+            )
         if not isinstance(self.model, PretrainedModel) and self.prompts != find_prompts(DEFAULT):
             raise ConfigurationError(
                 "prompts must be left out for a model built from nothing, which has its own, got some"

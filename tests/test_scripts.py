@@ -450,6 +450,9 @@ def test_the_commands_evaluate_by_scripts_and_say_that_it_is_unsealed(tmp_path: 
         (kept,) = (tmp_path / split / "problems").glob("*few.jsonl")
         assert [problem.question for problem in read_problems(kept)] == [question]
         assert "cannot be judged here" not in (tmp_path / split / "table.md").read_text()
+    named.write_text("BigCodeBench/8\n")  # by the same name, and in the same directory
+    assert main(["eval", *common, *subset, "-o", str(tmp_path / "complete")]) == 2
+    assert "got another file, content or --subset; choose another --output" in capsys.readouterr().err
     all_tasks = tmp_path / "all.jsonl"
     all_tasks.write_text("".join(json.dumps({**ROW, "task_id": f"BigCodeBench/{n}"}) + "\n" for n in range(1140)))
     for name, start in (("hard", "BigCodeBench/13"), ("full", "BigCodeBench/0")):

@@ -344,19 +344,25 @@ def _kept(source: Source, spec: str, kept: Path, sandbox: Sandbox, options: argp
     from another file; one that is gone is not missed."""
     path = Path(spec.partition("=")[2])
     told = kept.with_suffix(".origin.json")
-    origin = {"file": str(path), "sha256": sha256(path.read_bytes()).hexdigest() if path.is_file() else ""}
+    origin = {"file": str(path), "sha256": _digest(path)}
+    if source.hub_id == BIG_CODE_BENCH.hub_id and options.subset not in ("full", "hard"):
+        origin["subset"] = _digest(Path(options.subset))
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)
         write_whole(told, json.dumps(origin) + "\n")
         return _imported(source, spec.partition("=")[2], kept, sandbox, options)
     known = json_object(told.read_bytes(), str(told), FormatError) if told.exists() else origin
-    part = "sha256" if origin["sha256"] else "file"
-    if known.get(part) != origin[part]:
+    parts = ("sha256" if origin["sha256"] else "file", *(["subset"] if "subset" in known else []))
+    if any(known.get(part) != origin.get(part) for part in parts):
         raise ConfigurationError(
-            f"--problems {spec} must be what {kept} was imported from, {known.get('file')}, got another file or "
-            "content; choose another --output"
+            f"--problems {spec} must be what {kept} was imported from, {known.get('file')}, got another file, content "
+            "or --subset; choose another --output"
         )
     return read_problems(kept)
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
 
 
 def _imported(

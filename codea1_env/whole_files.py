@@ -72,10 +72,12 @@ def append_whole(file: io.FileIO, content: bytes, state: str) -> None:
     try:
         while left:
             left = left[file.write(left) :]
-    except OSError as error:
+    except BaseException as error:  # an interrupt, too, behind which somebody may go on
         with contextlib.suppress(OSError):
             file.truncate(start)
-        raise no_room(str(file.name), error, state) from error
+        if isinstance(error, OSError):
+            raise no_room(str(file.name), error, state) from error
+        raise
 
 
 def no_room(path: str | os.PathLike[str], error: OSError, state: str) -> OSError:

@@ -24,7 +24,7 @@ from codea1_env.cli import common, main
 from codea1_env.cli.command_line import COMMANDS, _parser
 from codea1_env.cli.common import require_place
 from codea1_env.errors import ConfigurationError, told
-from codea1_env.whole_files import whole_file
+from codea1_env.whole_files import append_whole, whole_file
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "command-line.md").read_text()
@@ -284,6 +284,19 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     with whole_file(target) as file:
         file.write(b"new")
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("file", b"new")]
+
+
+def test_an_interrupted_line_leaves_nothing_of_it_for_the_next_one(tmp_path: Path) -> None:
+    class Interrupted(io.FileIO):
+        def write(self, content: Any) -> int:
+            super().write(content[:3])
+            raise KeyboardInterrupt
+
+    with io.FileIO(tmp_path / "lines", "a") as file:
+        append_whole(file, b"first\n", "")
+    with Interrupted(tmp_path / "lines", "a") as file, pytest.raises(KeyboardInterrupt):
+        append_whole(file, b"second\n", "")
+    assert (tmp_path / "lines").read_bytes() == b"first\n"
 
 
 def test_on_a_full_disk_the_file_is_named(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@
     ├── OwnCodeFailed           code of the caller's own, named as module:Name, raised an error
     ├── UnusableReference       a problem whose reference solution cannot serve as the oracle
     └── SandboxError            infrastructure failed: never a verdict, never a score
+        ├── PackageMissing      a job asks for a package that is not installed where the sandbox runs
         └── SandboxUnsafe       a guarantee that the caller did not waive is missing here
 
 Messages say what the value must be, what it was, and, where it helps, how to fix it.

@@ -125,7 +125,8 @@ class AsyncArena:
         Raises UnusableReference and ConfigurationError as `Arena.play`, and SandboxError where infrastructure failed.
         """
         require(isinstance(match, Match), "match", "be a codea1_env.Match", match)
-        score: MatchScore = await self._ask(match, book or MistakeBook(), None)
+        booked = (book or MistakeBook()).only(match.problem.problem_id)
+        score: MatchScore = await self._ask(match, booked, None)
         if any(code.executes is None for code in score.codes):
             raise SandboxError("this match must be judged to be scored, got an infrastructure failure")
         return score
@@ -145,7 +146,7 @@ class AsyncArena:
     async def _ask(self, match: Match | None, book: MistakeBook, alone: Callable[[Arena], Any] | None) -> Any:
         loop = asyncio.get_running_loop()
         async with self._room.setdefault(loop, asyncio.Semaphore(self._waiting)):
-            asked = _WaitingCall(match, book.copy(), alone, loop, loop.create_future())
+            asked = _WaitingCall(match, book, alone, loop, loop.create_future())
             with self._change:
                 if self._closed:
                     raise ConfigurationError("the arena must be open, got one that was closed")

@@ -148,7 +148,8 @@ def test_skill_charges_a_missing_and_a_repeated_test_like_an_invalid_one() -> No
 def test_skill_pays_nothing_where_no_solution_loads() -> None:
     group = Group(((None,),), ((False,),), best=None)
     assert parts(statuses(KEPT), SKILL, group) == [0.0]
-    assert paid(statuses(KEPT), SKILL, group).reward == 0.0
+    terms = paid(statuses(KEPT), SKILL, group)
+    assert (terms.reward, SKILL.reward.parts(terms)) == (0.0, (0.0, 0.0))  # and no penalty beside them
 
 
 def test_the_best_solution_is_the_first_of_those_that_load_with_the_highest_reward() -> None:

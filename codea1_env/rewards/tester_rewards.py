@@ -155,7 +155,7 @@ class Skill(_TestByTest):
         size = self.config.suite_size
         kept = _share_kept(duel, self.config)
         if group.best is None:
-            return _with(terms, self._VALID, kept, 0.0, 0.0)
+            return _with(terms, 0.0, kept, 0.0, 0.0)  # nor is anything paid for validity
         counted = duel.tests[:size]
         difficult = sum(
             not passes and test.status not in _NO_TEST

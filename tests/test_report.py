@@ -112,6 +112,23 @@ def test_every_curve_of_a_run_is_drawn_once_and_what_was_not_logged_is_left_out(
     assert by_title["growth"].series[0].points == ((1, 3.0), (2, 3.0), (3, 3.0))
 
 
+def test_every_tester_has_the_testers_curves(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run")
+    with (directory / "metrics.jsonl").open("a") as file:
+        for seat, entropy in (("tester", 0.5), ("tester_1", 0.25)):
+            file.write(line("seat", 1, {"entropy": entropy}, seat) + line("evaluation", 1, {"validity": entropy}, seat))
+    runs = read_runs([directory])
+    charts = [chart for panels in CHAPTERS.values() for panel in panels for chart in charts_of(panel, runs)]
+    points = {chart.title: chart.series[0].points for chart in charts if chart.title.startswith("tester")}
+    assert points == {
+        "tester": ((1, 0.5),),
+        "tester_1": ((1, 0.25),),
+        "tester: entropy and truncation": ((1, 0.5),),
+        "tester_1: entropy and truncation": ((1, 0.25),),
+    }
+    assert_harmless(paged(runs))
+
+
 def test_several_runs_share_charts_and_their_configurations_are_told_apart(tmp_path: Path) -> None:
     one = write_run(tmp_path / "a" / "run", reward=0.25)
     other = write_run(tmp_path / "b" / "run", reward=0.75, seed=5)

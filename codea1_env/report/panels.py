@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codea1_env.report.runs_read import RunRead
 
@@ -188,7 +188,15 @@ CHAPTERS: Mapping[str, tuple[Panel, ...]] = {
 
 
 def charts_of(panel: Panel, runs: Sequence[RunRead]) -> Iterator[Chart]:
-    """Of one run: its curves together. Of several: a chart for every curve, with a line for each run."""
+    """Of one run: its curves together. Of several: a chart for every curve, with a line for each run. Likewise of every
+    further tester, where the panel is the tester's."""
+    yield from _charts(panel, runs)
+    further = dict.fromkeys(seat for run in runs for seat in run.seats() if seat.startswith("tester_"))
+    for seat in further if panel.seat == "tester" else ():
+        yield from _charts(replace(panel, seat=seat, title=panel.title.replace("tester", seat)), runs)
+
+
+def _charts(panel: Panel, runs: Sequence[RunRead]) -> Iterator[Chart]:
     charts = [(panel.title, [(label, name, run) for name, label in panel.curves for run in runs])]
     if len(runs) > 1:
         charts = [(f"{panel.title}: {label}", [(run.shown, name, run) for run in runs]) for name, label in panel.curves]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
@@ -326,6 +327,15 @@ def test_each_of_two_testers_learns_from_its_own_suites(arena: Arena) -> None:
     for batch, name, text, reward in zip(score.batches[1:], testers, (EDGE, BOTH), (0.5, 0.75), strict=True):
         rows = [(row.label.group, row.sample.text, row.reward) for row in batch]
         assert rows == [(f"{name} 0", text, pytest.approx(reward)), (f"{name} 0", "", 0.0)]
+
+
+def test_a_group_of_the_metrics_is_one_testers(arena: Arena) -> None:
+    """K = 2. Each says the same twice, so no group teaches, though one of the two testers earns more."""
+    suites = [[said([text, text])] * 2 for text in (EDGE, "")]
+    score = Round(0, shaped(), written(arena, [SQUARE, RIGHT]), suites, testers=("tester", "tester_1")).score(arena)
+    assert score.metrics["tester_reward"] > 0
+    assert score.metrics["tester_zero_groups"] == 1
+    assert math.isnan(score.metrics["validity_signal"])
 
 
 def opponents(directory: Path, ranks: int = 1, **options: Any) -> PastOpponents:

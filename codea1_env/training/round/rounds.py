@@ -177,7 +177,12 @@ class Round:
         )
         selected = [row.reward for batch in batches[1:] for row in batch]
         metrics = round_metrics(paid, len(arena.book), selected)
-        metrics |= diagnose(paid, config).as_metrics()
+        by_tester = [  # whose suites against one program are a group
+            self._of_tester(tester, score, question * self.shape.programs)
+            for tester in range(len(self.testers))
+            for question, score in enumerate(paid)
+        ]
+        metrics |= diagnose(by_tester, config).as_metrics()
         metrics |= hollow_metrics([(program.problem, program.source) for program in self.programs])
         if self.rules.tries_hidden_tests(self.index):
             responses = [program.response for program in self.programs]

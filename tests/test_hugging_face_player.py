@@ -148,7 +148,9 @@ def test_tokens_are_kept_only_where_asked_for() -> None:
 
 
 def test_a_saved_model_answers_as_it_did_and_another_has_another_version(tmp_path: Path) -> None:
-    loaded = HuggingFacePlayer.load(tiny_chat_model.save(tmp_path), device="cpu", prompt=brief, keeps_tokens=True)
+    loaded = HuggingFacePlayer.load(
+        tiny_chat_model.save(tmp_path), device="cpu", name="tiny", prompt=brief, keeps_tokens=True
+    )
     greedy = Sampling(temperature=0, max_tokens=12)
     for one, other in zip(loaded.respond(REQUESTS, 2, greedy), player().respond(REQUESTS, 2, greedy), strict=True):
         assert [answer.token_ids for answer in one] == [answer.token_ids for answer in other]

@@ -65,11 +65,11 @@ def load(source: Path, *, dtype: str = "bfloat16", device: str = "cpu", what: st
     return ready(model, tokenizer, source=str(source), dtype=dtype, device=device)
 
 
-def load_tokenizer(source: str | Path, what: str = "the model") -> Any:
-    """Of a directory, a repository or a .gguf file; its chat template has been tried, if it has one. Raises
-    ConfigurationError, in one line."""
+def load_tokenizer(source: str | Path, what: str = "the model", **told: Any) -> Any:
+    """Of a directory, a repository or a .gguf file; its chat template has been tried, if it has one. `told`: what else
+    transformers is told, and in `load_weights`. Raises ConfigurationError, in one line."""
     with _in_one_line(what, "a config.json, tokenizer and chat template", source):
-        tokenizer = AutoTokenizer.from_pretrained(**place(source))
+        tokenizer = AutoTokenizer.from_pretrained(**place(source), **told)
         if tokenizer.chat_template:
             messages = [{"role": "user", "content": "a question"}]
             tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
@@ -79,8 +79,7 @@ def load_tokenizer(source: str | Path, what: str = "the model") -> Any:
 
 
 def load_weights(source: str | Path, what: str, tokenizer: Any, **told: Any) -> Any:
-    """A model of transformers, none of whose weights is made up. `told`: what else transformers is told. Raises
-    ConfigurationError, in one line."""
+    """A model of transformers, none of whose weights is made up. Raises ConfigurationError, in one line."""
     if not sys.stderr.isatty():
         disable_progress_bar()  # of transformers: files of standard error have no use for it
     log = logging.getLogger("transformers.modeling_utils")

@@ -84,6 +84,8 @@ class HuggingFacePlayer:
         *,
         device: str = "",
         dtype: str = "auto",
+        revision: str = "main",
+        name: str = "",
         prompt: Prompt = chat_messages,
         rows_at_once: int | None = None,
         keeps_tokens: bool = False,
@@ -96,11 +98,12 @@ class HuggingFacePlayer:
         """
         place = device or ("cuda" if torch.cuda.is_available() else "cpu")
         base = base_of(Path(source))
-        where, what = base or source, f"the model of {source}"
+        where, what = base or source, f"the model of {name or source}"
         if Path(where).suffix == ".gguf":
             require_model(Path(where), what)
-        tokenizer = loading.load_tokenizer(where, what)
-        model = loading.load_weights(where, what, tokenizer, dtype=dtype)
+        told = {} if Path(where).is_file() else {"revision": revision}
+        tokenizer = loading.load_tokenizer(where, what, **told)
+        model = loading.load_weights(where, what, tokenizer, dtype=dtype, **told)
         why_slow = unfit(model.config.to_dict())
         if loading.is_adapted(model):  # whatever it is of PEFT's, transformers computes it
             why_slow = why_slow or "must be a base alone, got one with an adapter in it"
@@ -109,7 +112,7 @@ class HuggingFacePlayer:
         player = cls(
             model.to(place),
             tokenizer,
-            name=str(source),
+            name=name or str(source),
             prompt=prompt,
             rows_at_once=16 if rows_at_once is None else rows_at_once,
             keeps_tokens=keeps_tokens,

@@ -43,12 +43,12 @@ class VLLMPlayer:
         self._prompt = prompt
 
     @classmethod
-    def load(cls, source: str | Path, *, prompt: Prompt = chat_messages, **engine: Any) -> VLLMPlayer:
+    def load(cls, source: str | Path, *, name: str = "", prompt: Prompt = chat_messages, **engine: Any) -> VLLMPlayer:
         """Load a directory or a repository of the hub. `engine`: arguments of `vllm.LLM`, e.g. tensor_parallel_size."""
         if current_platform.is_cpu():  # a prompt read in parts is stepped back over, which no seed on a CPU can do
             engine = {"enable_chunked_prefill": False, **engine}
         made = vllm.LLM(model=str(source), generation_config="vllm", **engine)
-        return cls(made, name=str(source), version=f"{source} vllm {vllm.__version__}", prompt=prompt)
+        return cls(made, name=name or str(source), version=f"{source} vllm {vllm.__version__}", prompt=prompt)
 
     def respond(
         self, requests: Sequence[Request], n: int = 1, sampling: Sampling = DEFAULT_SAMPLING, seed: int = 0

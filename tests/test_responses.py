@@ -702,3 +702,24 @@ def test_tests_that_a_model_thought_of_are_none() -> None:
 def test_what_a_decorator_uses_is_taken_from_an_earlier_block() -> None:
     blocks = ["table = []\n", "def kept(g):\n    table.append(g)\n    return g\n@kept\ndef f(x): return len(table)\n"]
     assert program("and\n".join(f"```python\n{block}```\n" for block in blocks)).startswith(blocks[0])
+
+
+@pytest.mark.parametrize("before", ["Here is `f`:\n\n", "1. First, `f`.\n\n", ""])
+@pytest.mark.parametrize("behind", ["\nIt runs in O(n):\nno more.\n", "\n"])
+def test_what_markdown_indents_is_code_without_fences(before: str, behind: str) -> None:
+    def indented(code: str) -> str:
+        return before + "".join(f"    {line}\n" for line in code.splitlines()) + behind
+
+    long = "import math\n\ndef f(x):\n    y = x\n\n    return math.sqrt(y)\n"
+    assert program(indented(long)).strip() == long.strip()
+    tests = ["assert f(1) == 2", "assert f(2) == 3"]
+    assert [test.source for test in read_suite(indented("\n\n".join(tests)), "f").tests] == tests
+    whole = read_suite(indented("def test_a():\n    assert f(1) == 2\n"), "f", fidelity="wide")
+    assert [test.reason for test in whole.tests] == [""]
+
+
+def test_the_body_of_code_that_is_not_indented_is_no_code_of_its_own() -> None:
+    suite = "The tests:\n\ndef test_a():\n\n    assert f(1) == 2\n\nThey are two,\nall in all.\n"
+    assert not read_suite(suite, "f").tests
+    response = "So:\n\ndef g(x):\n\n    f = x\n    return f\n\nThat is it.\n"
+    assert "def g" in program(response)

@@ -31,6 +31,8 @@ _FENCE_LINE = re.compile(r"^( {0,3}|<[^\n<>`]*>[ \t]*)(`{3,}|~{3,})([^\n]*)$", r
 _ITEM = r"(?:[-*+]|\d{1,4}[.)])[ \t]+"
 _FENCE_LINE_OF_LIST = re.compile(rf"^([ \t]*+(?:{_ITEM})?)(`{{3,}}|~{{3,}})([^\n]*)$", re.MULTILINE)
 _FENCE_OF_LIST = re.compile(rf"^(?: *+(?:(?<= {{4}})|\t)[ \t]*+|[ \t]*+{_ITEM})(?:`{{3}}|~{{3}})", re.MULTILINE)
+_HAS_BODY = re.compile(r"[ \t]|(?:async|def|class|if|elif|else|for|while|try|except|finally|with|match)\b.*:[ \t]*(?:#|$)")
+"""A line of code behind which code is indented, or that is indented itself."""
 _STATEMENT = r"(?:async[ \t]+def|def|class|import|from|assert)[ \t]+(?=\S)"
 _CODE_BEHIND_FENCE = re.compile(rf"[ \t]*(?:(?:python|py)3?[ \t]+)?(?={_STATEMENT})", re.IGNORECASE)
 _PYTHON = re.compile(r"[ \t]*(?:python|py)3?(?![\w-])", re.IGNORECASE)
@@ -105,6 +107,27 @@ class TrimmedAnswer:
         if not _FENCE_OF_LIST.search(text):
             return None
         return cls(text, len(whole) - len(text), len(text), fenced_ranges(text, _FENCE_LINE_OF_LIST))
+
+    @classmethod
+    def of_indented(cls, response: str, wanted: re.Pattern[str]) -> TrimmedAnswer | None:
+        """Likewise of what Markdown takes for code without fences: lines that are indented by four or a tab, behind
+        prose and a blank line. None where there are none, or where something wanted stands outside of them."""
+        whole = normalised(response)
+        text = behind_thought(whole)
+        code: list[str] = []
+        outside: list[str] = []
+        before, is_code, is_apart = "", False, True
+        for line in text.split("\n"):
+            is_blank, is_indented = not line.strip(), line.startswith((" " * 4, "\t"))
+            if not is_blank:
+                is_code = is_indented and (is_code or (is_apart and not _HAS_BODY.match(before)))
+                before = line
+            is_apart = is_blank
+            code.append(line if is_code else "")
+            outside.append("" if is_code else line)
+        if not any(code) or wanted.search("\n".join(outside)):
+            return None
+        return cls(unindented("\n".join(code)), len(whole) - len(text), len(text), [])
 
     def blocks(self) -> list[str]:
         """What stands between the fences, as it is written."""

@@ -106,14 +106,17 @@ def _strict_program(response: str, entry_point: str) -> str:
 
 
 def _answer(response: str, wanted: re.Pattern[str]) -> answers.TrimmedAnswer:
-    """The answer, with the blocks of its lists where only among these something parses that is wanted, and nothing that
-    seems to be wanted stands outside of them."""
+    """The answer, with the blocks of its lists, or its indented ones, where only among these something parses that is
+    wanted, and nothing that seems to be wanted stands outside of them."""
 
     def has_it(read: answers.TrimmedAnswer) -> bool:
         pieces = map(answers.trimmed, read.blocks()) if read.ranges else [read.text]
         return any(wanted.search(piece) and parsing.parses(piece) for piece in pieces)
 
     answer, of_lists = answers.TrimmedAnswer.of(response), answers.TrimmedAnswer.of_lists(response)
+    if of_lists is None and not answer.ranges and not has_it(answer):
+        indented = answers.TrimmedAnswer.of_indented(response, wanted)
+        return indented if indented is not None and has_it(indented) else answer
     if of_lists is None or wanted.search(of_lists.outside()) or has_it(answer) or not has_it(of_lists):
         return answer
     return of_lists

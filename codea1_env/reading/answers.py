@@ -31,7 +31,7 @@ _FENCE_LINE = re.compile(r"^( {0,3}|<[^\n<>`]*>[ \t]*)(`{3,}|~{3,})([^\n]*)$", r
 _ITEM = r"(?:[-*+]|\d{1,4}[.)])[ \t]+"
 _FENCE_LINE_OF_LIST = re.compile(rf"^([ \t]*+(?:{_ITEM})?)(`{{3,}}|~{{3,}})([^\n]*)$", re.MULTILINE)
 _FENCE_OF_LIST = re.compile(rf"^(?: *+(?:(?<= {{4}})|\t)[ \t]*+|[ \t]*+{_ITEM})(?:`{{3}}|~{{3}})", re.MULTILINE)
-_HAS_BODY = re.compile(r"[ \t]|(?:async|def|class|if|elif|else|for|while|try|except|finally|with|match)\b.*:[ \t]*(?:#|$)")
+_HAS_BODY = re.compile(r"[ \t]|(?:async|def|class|if|elif|else|for|while|try|except|finally|with|match)\b.*:\s*(?:#|$)")
 """A line of code behind which code is indented, or that is indented itself."""
 _STATEMENT = r"(?:async[ \t]+def|def|class|import|from|assert)[ \t]+(?=\S)"
 _CODE_BEHIND_FENCE = re.compile(rf"[ \t]*(?:(?:python|py)3?[ \t]+)?(?={_STATEMENT})", re.IGNORECASE)

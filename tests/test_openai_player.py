@@ -5,6 +5,7 @@ import json
 import pickle
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -18,6 +19,7 @@ from fake_openai import FakeServer, Json, Reply, completion, echo, serving, sile
 from codea1_env.errors import ConfigurationError, PlayerError, PlayerGarbled, PlayerRefused, PlayerUnavailable
 from codea1_env.players import CoderRequest, OpenAIPlayer, Player, Request, Sampling, TesterRequest, Traffic
 from codea1_env.players.chat import chat_messages
+from codea1_env.players.http_json import _cut
 from codea1_env.problems import bundled_problems
 
 PROBLEMS = bundled_problems()
@@ -331,6 +333,15 @@ def test_one_refusal_ends_the_call_and_cuts_what_is_under_way() -> None:
         assert wait_for(lambda: not any(each.is_alive() for each in working))
         gone.set()
     assert len(server.asked) == 4
+
+
+def test_a_connection_that_is_cut_is_encrypted_to_its_end() -> None:
+    (one, other), tls = socket.socketpair(), ssl.create_default_context()
+    with other, tls.wrap_socket(one, server_hostname="x", do_handshake_on_connect=False) as wire:
+        _cut(wire)
+        assert wire.read(1) == b""
+        with pytest.raises(ssl.SSLError):
+            wire.send(b"key")
 
 
 def test_the_key_is_sent_and_never_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ class Poster:
 
 def _cut(wire: socket.socket) -> None:
     with suppress(OSError):  # it has ended by itself
-        wire.shutdown(socket.SHUT_RDWR)
+        socket.socket.shutdown(wire, socket.SHUT_RDWR)  # the one of TLS would have who reads or writes go on without it
 
 
 WINDOW_S = 60.0

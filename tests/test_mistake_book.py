@@ -95,8 +95,10 @@ def test_a_copy_keeps_what_a_save_of_the_other_replaces(tmp_path: Path, is_loade
     assert pickle.loads(pickle.dumps(book)) == book
 
 
-def test_a_book_of_no_parts_is_refused_and_not_read_as_an_empty_one(tmp_path: Path) -> None:
+def test_a_book_is_not_loaded_with_another_configuration_nor_in_no_parts(tmp_path: Path) -> None:
     book_of(A).save(tmp_path / "book.jsonl")
+    with pytest.raises(ConfigurationError, match=r"config must be a codea1_env\.BookConfig, got {'capacity': 3}"):
+        MistakeBook.load(tmp_path / "book.jsonl", {"capacity": 3})  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="parts must be a whole number from 1 to 65536, got 0"):
         MistakeBook.load(tmp_path / "book.jsonl", parts=0)
 

@@ -190,6 +190,7 @@ class MistakeBook:
             if saved.policy and not is_imported(saved.policy):
                 must = f"be followed by who names it: MistakeBook.load(path, BookConfig(policy={saved.policy!r}))"
                 raise bad_line(1, POLICY, must, saved.policy)
+        book = cls(config, parts=saved.parts if parts is None else parts)
         if saved.policy and saved.policy != config.policy:
             raise bad_line(1, POLICY, f"be that of the configuration, {config.policy!r}", saved.policy)
         rule = config.rule
@@ -198,7 +199,6 @@ class MistakeBook:
             check_numbers(read, rule.whole_frequencies, rule.most_quality)
             return read.shelves
 
-        book = cls(config, parts=saved.parts if parts is None else parts)
         if saved.parts > 1:
             book._shelves = Shelves.lazily(path, lambda file: checked(read_file(file)))
         else:

@@ -301,6 +301,19 @@ def test_a_second_tester_has_a_column_and_its_asserts_are_counted() -> None:
     assert "tester_1" in plan_of(dataclasses.replace(HALF, seats=two.seats))
 
 
+def test_what_the_past_adds_is_counted() -> None:
+    changes = {"options": {"opponents": "uniform", "opponent_share": 0.5, "tester_book": 3}}
+    plan = plan_of(preset_from_dict(changes, load_preset("smoke")))
+    # 2 questions, K = 4. 2 * 2 suites against the present programs, one more of an old tester against each: 6. Against
+    # 1 program of an old coder and 3 of the book 2 each: 8. 2 * 4 * 14 = 112; 8 replays on 2 * (2 + 4) programs: 96.
+    assert "at most 112 asserts on references, 112 on programs, and 96 replays" in plan
+    assert "in no row above: 4 programs a question, 1 suites a program" in plan
+    union = plan_of(preset_from_dict(changes | {"reward": {"coder_tests": "union"}}, load_preset("smoke")))
+    # All 6 suites on 2 programs, and the 8 on 4: 2 * 4 * (12 + 32) = 352.
+    assert "at most 112 asserts on references, 352 on programs" in union
+    assert "in no row above" not in plan_of(load_preset("smoke"))
+
+
 def test_a_dry_run_refuses_as_the_run_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("extends: 7b\nmemory: {gpu_gib: 40}\n")

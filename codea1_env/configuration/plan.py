@@ -135,7 +135,8 @@ def _rows(preset: Preset, roles: Roles, rows: Mapping[str, SeatRows]) -> list[st
         _line("rows a step", (each.learnt // each.updates for each in rows.values())),
     ]
     if preset.trainer == "trl":
-        replays = preset.round.questions * preset.round.programs * preset.reward.replay_limit if roles.has_book else 0
+        programs = preset.round.questions * (preset.round.programs + _past(preset)[0])
+        replays = programs * preset.reward.replay_limit if roles.has_book else 0
         updates = preset.round.updates
         steps = f"; {updates} step{'s' if updates > 1 else ''} per learning model"
         return [
@@ -167,13 +168,24 @@ def _game(preset: Preset, roles: Roles, steps: str = "", replays: str = "") -> l
     against = "a program" if put == shape.programs else f"against {put} of them"
     learnt = f"; the suites against {shape.attacked} train the tester" if roles.learns != ("coder",) else ""
     testers = len(preset.seats) - 1
-    asserts = testers * seat_rows(preset, "tester").sampled * preset.reward.suite_size
-    tried = asserts * (shape.programs if asks_all(preset.reward) else 1)
+    old, by_old = _past(preset)
+    present, past = testers * put * shape.suites + shape.programs * by_old, old * shape.suites
+    asserts = shape.questions * preset.reward.suite_size
+    tried = present * shape.programs + past * old if asks_all(preset.reward) else present + past
     return [
         f"{shape.questions} questions, {shape.programs} programs each, {testers * shape.suites} suites "
         f"{against}{learnt}{steps}",
-        f"the arena runs at most {asserts:,} asserts on references, {tried:,} on programs{replays}",
+        f"the arena runs at most {asserts * (present + past):,} asserts on references, {asserts * tried:,} on "
+        f"programs{replays}",
+        *[f"of these, of the past and in no row above: {old} programs a question, {by_old} suites a program"]
+        * bool(old or by_old),
     ]
+
+
+def _past(preset: Preset) -> tuple[int, int]:
+    """Old programs of a question that the tester attacks at most, and an old tester's suites against each program."""
+    shape, options = preset.round, preset.options
+    return options.past(shape.programs) + options.tester_book, options.past(shape.suites)
 
 
 def _packed_memory(preset: Preset, roles: Roles) -> list[str]:

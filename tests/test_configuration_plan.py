@@ -312,6 +312,14 @@ def test_what_the_past_adds_is_counted() -> None:
     # All 6 suites on 2 programs, and the 8 on 4: 2 * 4 * (12 + 32) = 352.
     assert "at most 112 asserts on references, 352 on programs" in union
     assert "in no row above" not in plan_of(load_preset("smoke"))
+    kept = table(
+        plan_of(preset_from_dict({"rounds": 9, "options": {"opponents": "uniform", "opponent_every": 4}}, HALF))
+    )
+    assert kept["+ 2 snapshots"] == pytest.approx([2 * final for final in kept["+ final adapter"]], abs=0.002)
+    assert kept["= at most"] == pytest.approx(
+        [3 * each + 3 * final for each, final in zip(kept["a checkpoint"], kept["+ final adapter"], strict=True)],
+        abs=0.01,
+    )
 
 
 def test_a_dry_run_refuses_as_the_run_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -244,12 +244,15 @@ def _by_phase(memories: Sequence[memory_estimate.Memory], **phases: str) -> Iter
 def _disk(preset: Preset, files: Mapping[str, tuple[int, int]], what: str) -> list[str]:
     """`files`: bytes of a checkpoint and of the final model or adapter, by seat."""
     kept, sizes = min(preset.keep_checkpoints, -(-preset.rounds // preset.save_rounds)), files.values()
+    options = preset.options
+    snapshots = preset.rounds // options.opponent_every if options.opponents != "latest" else 0
     return [
         _title("GiB on disk", *files),
         _sizes("a checkpoint", (checkpoint for checkpoint, _ in sizes)),
         _line("* kept", (kept for _ in sizes)),
         _sizes(f"+ final {what}", (final for _, final in sizes)),
-        _sizes("= at most", (kept * checkpoint + final for checkpoint, final in sizes)),
+        *[_sizes(f"+ {snapshots} snapshots", (snapshots * final for _, final in sizes))] * bool(snapshots),
+        _sizes("= at most", (kept * checkpoint + (1 + snapshots) * final for checkpoint, final in sizes)),
         f"a checkpoint every {preset.save_rounds} rounds; a failure loses the rounds after the last one",
     ]
 

@@ -156,6 +156,15 @@ def test_a_recording_is_read_while_its_last_line_is_written(games: Path, tmp_pat
         list(read_recording(lines))
 
 
+def test_a_closed_recorder_says_so(sandbox: LocalSandbox, tmp_path: Path) -> None:
+    with Recorder(tmp_path / "games.jsonl") as recorder:
+        game = parallel_env(sandbox=sandbox, recorder=recorder)
+        game.reset(seed=1)
+        game.step({CODER: ""})
+    with pytest.raises(ConfigurationError, match=r"must be open to write to .*games.jsonl, got one that was closed"):
+        game.step({TESTER: ""})
+
+
 def test_only_a_recording_is_continued(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("my notes\n")

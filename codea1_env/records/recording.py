@@ -131,7 +131,10 @@ class Recorder(Closing):
             self._open = stack.pop_all()
 
     def write(self, matches: Sequence[Match], scores: Sequence[MatchScore], config: RewardConfig) -> None:
-        """Record what was just scored. Matches without rewards are recorded as such."""
+        """Record what was just scored. Matches without rewards are recorded as such. Raises ConfigurationError after
+        `close`."""
+        if self._file.closed:
+            raise ConfigurationError(f"the recorder must be open to write to {self._path}, got one that was closed")
         for match, score in zip(matches, scores, strict=True):
             name = match.problem.content_hash
             if name not in self._known:

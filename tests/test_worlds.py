@@ -346,6 +346,8 @@ OTHERS = {
     "def f(x): return sum(v for v in tqdm([1, 2])), thread_map(abs, [-1, 2])",
     "typing_extensions": "from typing_extensions import Annotated, TypedDict, override\nclass A(TypedDict):\n    b: Annotated[int, 'c']\n"
     "@override\ndef f(x): return A(b=x)['b']",
+    "joblib": "from joblib import Parallel, delayed\n"
+    "def f(x): return Parallel(n_jobs=2, prefer='threads')(delayed(abs)(v) for v in [-1, 2])",
     "bitarray": "from bitarray import bitarray\ndef f(x): return bitarray('101').count()",
 }
 

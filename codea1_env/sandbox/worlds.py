@@ -24,7 +24,7 @@ from codea1_env.sandbox.inside.scope import FILE, WRITTEN
 
 PACKAGES = (
     "numpy", "pandas", "scipy", "sympy", "networkx", "sklearn", "statsmodels", "regex", "sortedcontainers",
-    "more_itertools", "dateutil", "pytz", "mpmath", "gmpy2", "bitarray", "tqdm", "typing_extensions",
+    "more_itertools", "dateutil", "pytz", "mpmath", "gmpy2", "bitarray", "joblib", "tqdm", "typing_extensions",
 )  # fmt: skip
 """Third-party packages of pure computation, by the names that programs import. A program can import those that its text
 names and that are installed where the sandbox runs; beside them, the standard library alone."""

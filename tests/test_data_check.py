@@ -51,6 +51,7 @@ def test_a_problem_whose_reference_passes_its_tests_serves_both_seats(sandbox: L
     [
         ("def f(x) return x", "must load and define 'f', got SyntaxError"),
         ("def g(x):\n    return x\n", "must load and define 'f', got NoEntryPoint"),
+        ("import yaml\ndef f(x):\n    return x\n", "got ModuleNotFoundError; the sandbox denied it: import yaml"),
         (OPAQUE, "returns plain data for no call of its tests: no plain data (1)"),
         ("def f(x):\n    raise KeyError\n", "returns plain data for no call of its tests: KeyError (1)"),
         ("def f(x):\n    return x + 1\n", "passes none of its tests"),

@@ -174,9 +174,10 @@ def _reference(problem: Problem) -> CallsJob:
 
 def _unusable(problem: Problem, result: JobResult) -> UnusableReference:
     why = result.each(1)[0]
+    denied = f"; the sandbox denied it: {', '.join(result.denied)}" if result.denied else ""
     return UnusableReference(
         f"the reference_solution of problem {problem.problem_id!r} must load and define {problem.entry_point!r}, "
-        f"got {why.error or why.kind}"
+        f"got {why.error or why.kind}{denied}"
     )
 
 

@@ -54,6 +54,18 @@ def asserts_of(game: Any, program: int, suite: int = 0) -> list[Any]:
     return list(game["programs"][program]["suites"][suite]["tests"])
 
 
+def test_a_replay_is_known_of_a_program_without_suites_too(tmp_path: Path, sandbox: LocalSandbox) -> None:
+    book = MistakeBook()
+    book.record("twice", (), [TestCase("f(3)", "6")])
+    with Recorder(tmp_path / "games.jsonl") as recorder:
+        arena = Arena(sandbox, RewardConfig(coder_tests="union"), book, on_score=recorder.write)
+        arena.play([Match(TWICE, (WRONG, RIGHT), ((SUITE,), ()))])
+    found = read_games(tmp_path / "games.jsonl", 100)
+    assert [program["replays"] for program in found.games[0]["programs"]] == [[], ["pass"]]
+    assert found.book is not None
+    assert found.book["questions"] == [["twice", [["f(3)", "6", None, {"fail": 1, "pass": 1}, [[1, 0]]]]]]
+
+
 def test_a_game_shows_what_each_test_came_to_and_what_the_program_returned(games: Path) -> None:
     (game,) = read_games(games, 100).games
     assert [game["id"], game["question"], game["reference"]] == ["twice", TWICE.question, TWICE.reference_solution]

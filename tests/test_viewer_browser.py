@@ -208,6 +208,8 @@ def test_programs_that_met_all_suites_show_what_each_came_to(open_page: Open, tm
     assert texts(page, ".facts dd")[-1] == "not in this file"
     again = open_page(path, address=page.evaluate("location.hash"))
     assert texts(again, "#why-title") == ["PROGRAM 2, SUITE 1, ASSERT 1"]
+    again.click('.matrix [aria-label="program 3, replayed test 2: passes"]')
+    assert texts(again, "#why-title") == ["PROGRAM 3, REPLAYED TEST 2"]
 
 
 @pytest.mark.parametrize(("programs", "columns"), [(8, 8 * 2 + 3), (160, 2 + 3)])

@@ -66,7 +66,7 @@ def shared_game() -> dict[str, Any]:
                 verdicts=["pass", "fail", "timeout"]),
             row("assert f(2) > 1", "rejected", None, reason="operator", verdicts=[None, None, None]),
         ]  # fmt: skip
-    shared["programs"][2]["suites"] = []
+    shared["programs"][2] |= {"suites": [], "replays": ["timeout", "pass", "fail"]}
     return shared
 
 

@@ -5,7 +5,7 @@
                       ignored}]]
 
 A code that was not allowed to run says by which rule, `refused` (`RewardConfig.accept`); one that the sandbox denied
-something says what, `denied`.
+something says what, `denied`; one without suites says what replays came to, `replays`.
 
 A response is a text or chat messages, as `reading/messages.py` says.
 
@@ -120,7 +120,8 @@ def _score(score: MatchScore) -> dict[str, Any]:
             {"executes": code.executes, "reward": code.reward}
             | ({"refused": code.refused} if code.refused else {})
             | ({"denied": list(code.denied)} if code.denied else {})
-            for code in score.codes
+            | ({"replays": [each.verdict for each in code.replays]} if code.replays and not row else {})
+            for code, row in zip(score.codes, score.suites, strict=True)
         ],
         "suites": [[_suite(suite) for suite in row] for row in score.suites],
     }

@@ -67,7 +67,7 @@ function share(game) {
   if (!tests.some((each) => each[9]) || tests.length * game.programs.length > MOST_CELLS) return;
   const suites = game.programs.flatMap((program, against) => program.suites.map((origin) => ({ origin, against })));
   game.programs.forEach((program, place) => {
-    const replays = program.suites[0]?.replays ?? [];
+    const replays = program.suites[0]?.replays ?? program.replays ?? [];
     program.suites = suites.map(({ origin, against }) => against === place ? origin :
       { origin, against, reward: null, terms: null, error: origin.error, ignored: origin.ignored, replays, tests: [] });
   });

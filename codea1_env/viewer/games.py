@@ -1,7 +1,7 @@
 """A match as the page has it: plain JSON data with every text cut to what a reader can use. Pure.
 
     game     number, id, from, question, entry, reference, config, replays: [[call, expected]], programs
-    program  source, executes, refused, denied, reward, suites
+    program  source, executes, refused, denied, reward, replays: [verdict] where it has no suites, suites
     suite    reward, terms, error, replays: [verdict], tests
     test     [source, status, reason, call, stated, expected, verdict, returned, pay, verdicts]
 
@@ -85,6 +85,9 @@ def require_score(score: Mapping[str, Any], codes: int | None = None) -> None:
             _require(isinstance(refused, str), "refused", "be a string", refused)
             are_notes = isinstance(denied, list) and all(isinstance(note, str) for note in denied)
             _require(are_notes, "denied", "be a list of strings", denied)
+            replays = code.get("replays", [])
+            are_known = isinstance(replays, list) and not set(replays) - _VERDICTS
+            _require(are_known, "replays of a code", "be known verdicts", replays)
             for suite in row:
                 _require_suite(suite, count)
         for name in ("question", "entry_point", "reference_solution"):
@@ -161,6 +164,7 @@ def _game(
                 "refused": cut(code.get("refused", ""), MOST_TEST),
                 "denied": cut(", ".join(code.get("denied", ())), MOST_TEST),
                 "reward": code["reward"],
+                "replays": code.get("replays", []),
                 "suites": suites,
             }
             for source, code, suites in programs

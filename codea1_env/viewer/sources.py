@@ -231,7 +231,7 @@ def _add_replays(questions: dict[str, _Shelf], game: Json) -> None:
         test = questions.setdefault(game["id"], {}).setdefault((call, expected), [None, {}, []])
         _, verdicts, shown = test
         for program in game["programs"]:
-            met = program["suites"][0]["replays"] if program["suites"] else ()
+            met = program["suites"][0]["replays"] if program["suites"] else program.get("replays", ())
             if place < len(met) and met[place] is not None:
                 verdicts[met[place]] = verdicts.get(met[place], 0) + 1
         if len(shown) < MOST_GAMES:

@@ -49,7 +49,7 @@ class Found:
     seen: int = 0
     """Duels there were."""
     unjudged: int = 0
-    """Duels whose verdicts are not in the file."""
+    """Games on the page whose verdicts are not in the file."""
     failed: int = 0
     """Lines that say that they could not be scored."""
     stride: int = 1

@@ -212,3 +212,41 @@ def test_no_claim_is_wrong_that_is_not_false(arena: Arena, program: str, claim: 
     tests = score.suites[0][0].duel.tests
     assert " ".join(test.status for test in tests) == expected
     assert {test.verdict for test in tests} <= {"pass", None}
+
+
+HALF, SORTED, MADE_PAIR = "x // 2", "dict(sorted(x.items()))", "P(x, 2)"
+
+
+@pytest.mark.parametrize(
+    ("suite", "right", "alike", "wrong"),
+    [
+        ("assert isinstance(f(4), int)\nassert f(4) == 2", HALF, "x >> 1", "x / 2"),
+        ("assert f(4) == 2\nassert type(f(4)) is int", HALF, "x >> 1", "x / 2"),
+        ("assert f(x=4) == 2\nassert isinstance(f(4), int)", HALF, "x >> 1", "x / 2"),
+        ("assert f(4) > 1\nassert isinstance(f(4), int)\nassert f(4) < 3", HALF, "x >> 1", "x / 2.0"),
+        (
+            "assert f({'b': 1, 'a': 2}) == {'a': 2, 'b': 1}\nassert list(f({'b': 1, 'a': 2})) == ['a', 'b']",
+            *(SORTED, "{key: x[key] for key in sorted(x)}", "x"),
+        ),
+        ("assert f(1) == (1, 2)\nassert f(1).a == 1", MADE_PAIR, "P(b=2, a=x)", "(x, 2)"),
+    ],
+)
+def test_what_counts_for_nothing_by_itself_holds_where_the_test_of_its_call_passes(
+    arena: Arena, suite: str, right: str, alike: str, wrong: str
+) -> None:
+    head = "from collections import namedtuple\nP = namedtuple('P', 'a b')\ndef f(x):\n    return "
+    problem = Problem("test/p", "Do `f`.", "f", reference_solution=head + right)
+    programs = tuple(head + each for each in (right, alike, wrong))
+    (score,) = arena.play([Match(problem, programs, ((suite,),) * 3)], update_book=False)
+    rows = [[str(test.verdict) for test in each[0].duel.tests if test.verdict] for each in score.suites]
+    assert rows[0] == rows[1]
+    assert {*rows[0]} == {"pass"}
+    assert "fail" in rows[2]
+    assert len(rows[2]) < suite.count("assert"), "a claim that counts by itself says nothing here"
+
+
+def test_a_claim_that_is_false_of_the_right_value_changes_no_verdict(arena: Arena) -> None:
+    suite = "assert f(4) == 2\nassert isinstance(f(4), float)\nassert f(4) > 5"
+    problem = Problem("test/p", "Do `f`.", "f", reference_solution="def f(x):\n    return x // 2\n")
+    (score,) = arena.play([Match(problem, ("def f(x):\n    return x // 2\n",), ((suite,),))], update_book=False)
+    assert [test.verdict for test in score.suites[0][0].duel.tests] == ["pass", None, None]

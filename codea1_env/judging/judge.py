@@ -66,6 +66,9 @@ class Expectation:
     relation: Relation | None = None
     """What the returned value must be like, where it need not equal one value; `value` is then the tuple of the
     relation's constants."""
+    also: tuple[Expectation, ...] = ()
+    """Relations that the returned value must have as well: what the suite claims of this call in tests that count for
+    nothing by themselves, where it is true of the right value."""
     # Of a test as it was written, likewise (`WrittenTest`).
     or_look: str = field(default="", compare=False)
     calls: tuple[bytes, ...] = field(default=(), compare=False)
@@ -249,6 +252,8 @@ class Judge:
             stated = [expectation.value, *([expectation.or_value] if expectation.or_value else [])]
             asked = (problem, expectation.arguments, outcome.value)
             is_right = any(self.is_right(*asked, each, tolerance) for each in stated)
+        claims = [(each.relation, each.value) for each in expectation.also if each.relation is not None]
+        is_right = is_right and all(holds(*claim, outcome.value, tolerance) for claim in claims)
         return Verdict.PASS if is_right else Verdict.FAIL
 
 

@@ -19,6 +19,7 @@ from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import OPAQUE, ReferenceValue, comparable
 from codea1_env.judging.raised import raised_reference
 from codea1_env.judging.relations.status import MutantValues, Place, mutant_values, related
+from codea1_env.judging.relations.truth import fits, says
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
@@ -148,6 +149,8 @@ def _validated_suite(
     known = {key_of[test.arguments] for test in several if not test.calls} | {b""}
     seen: set[bytes] = set()  # hashed by this process's own secret seed
     refused: defaultdict[bytes, set[Place]] = defaultdict(set)  # by call; likewise
+    claimed: defaultdict[bytes, list[Expectation]] = defaultdict(list)  # likewise: what is true and no test of its own
+    counted: dict[bytes, int] = {}  # likewise: the place of the first test that counts
     row: list[ValidatedTest] = []
     room = _room(read.problem, config)
     for test, item in zip(read.suite.tests, read.stated, strict=True):
@@ -165,11 +168,37 @@ def _validated_suite(
             row.append(_related(judge, read.problem, test, item, value, is_known, refused[key], mutants))
             if row[-1].expectation is not None:
                 known |= of_calls
+            elif row[-1].test.status in _NO_TEST and _is_true(judge, read.problem, item, value):
+                claimed[key].append(item)
+            if _is_asked_plainly(row[-1].expectation):
+                counted.setdefault(key, len(row) - 1)
             continue
         near = None if value.failure else _nearest(judge, read.problem, item, value, tolerances)
         row.append(_validated(test, item, value, key in seen, config.correct_outputs, near))
         seen.add(key)
+        if _is_asked_plainly(row[-1].expectation):
+            counted.setdefault(key, len(row) - 1)
+    for key, place in counted.items():
+        if (expected := row[place].expectation) is not None and claimed[key]:
+            row[place] = replace(row[place], expectation=replace(expected, also=tuple(claimed[key])))
     return tuple(row)
+
+
+_NO_TEST = (Status.VACUOUS, Status.DUPLICATE)
+
+
+def _is_asked_plainly(counted: Expectation | None) -> bool:
+    """Whether it is of the returned value itself."""
+    return counted is not None and not counted.look and not (counted.relation and counted.relation.raising)
+
+
+def _is_true(judge: Judge, problem: Problem, claim: Expectation, reference: ReferenceValue) -> bool:
+    """Whether a relation is one of the right value itself, and true."""
+    relation = claim.relation
+    if relation is None or relation.raising or claim.look or claim.calls or reference.failure:
+        return False
+    is_small = fits(relation, claim.value, reference.value)
+    return is_small and says(relation, claim.value, reference.value, judge.tolerances(problem)) is True
 
 
 def _room(problem: Problem, config: RewardConfig) -> int:

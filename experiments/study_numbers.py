@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codea1_env.configuration.batches import seat_rows
+from codea1_env.configuration.placement import role_of
 from codea1_env.configuration.presets import Preset
 from codea1_env.records.metrics_file import read_metrics
 
@@ -66,7 +67,7 @@ def compute_of(run: Path, preset: Preset) -> dict[str, float]:
     found = dict.fromkeys(("programs", "suites", "learnt", "tokens", "steps"), 0.0)
     for record in (record for record in read_metrics(run) if record["kind"] == "seat"):
         rows = seat_rows(preset, record["seat"])
-        programs = 0 if record["seat"] == "tester" else preset.round.questions * preset.round.programs
+        programs = 0 if role_of(record["seat"]) == "tester" else preset.round.questions * preset.round.programs
         found["programs"] += programs
         found["suites"] += rows.sampled - programs
         if record.get("length") is not None:  # a seat that does not learn has only its seconds

@@ -175,3 +175,8 @@ def test_a_query_of_another_prompt_is_refused() -> None:
     with pytest.raises(FormatError, match="a query must begin with its prompt, got 'Double it"):
         response_of("Double it", PROMPT)
     assert response_of("x", "") == "x"
+
+
+def test_a_testers_name_without_its_address_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="tester_model must come with the tester_url of its server, got 'm'"):
+        seat_rewards.shared(tester_model="m")

@@ -304,6 +304,8 @@ def test_the_compute_of_a_run_counts_seats_that_sample_and_those_that_learn(tmp_
     assert counted(("coder", 15.0), ("tester", None)) == both | {"learnt": 128, "tokens": 128 * 15, "steps": 2}
     assert counted(("coder", 15.0)) == both | {"suites": 0, "learnt": 128, "tokens": 128 * 15, "steps": 2}
     assert counted(("player", 12.5)) == both | {"steps": 2}
+    three = counted(("coder", 15.0), ("tester", 10.0), ("tester_1", 10.0))
+    assert (three["programs"], three["suites"]) == (128, 1024)
     with (tmp_path / "metrics.jsonl").open("a") as supervised:
         supervised.write('{"kind": "seat", "seat": "tester", "round": 3, "accuracy": 0.5}\n')
     assert study_numbers.compute_of(tmp_path, preset) == {}

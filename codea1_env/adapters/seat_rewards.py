@@ -190,7 +190,8 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 @functools.cache
 def _shared(workers: int, sandbox: str, tester_url: str, tester_model: str, suites: int) -> SeatRewards:
-    require(bool(tester_url) or not tester_model, "tester_model", "come with the tester_url of its server", tester_model)
+    is_reached = bool(tester_url) or not tester_model
+    require(is_reached, "tester_model", "come with the tester_url of its server", tester_model)
     tester = OpenAIPlayer(tester_url, tester_model) if tester_url else None
     rewards = SeatRewards(AsyncArena(workers=workers, sandbox=sandbox), tester=tester, suites=suites)
     atexit.register(rewards.close)

@@ -43,7 +43,7 @@ SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("local", *OTHERS
 
 @pytest.fixture(scope="module", params=["some", *SLOW])
 def played(request: pytest.FixtureRequest) -> Iterator[Played]:
-    """On the local backend: `some` of each kind, and all of them; of what others run it as, a quarter."""
+    """On the local backend: `some` of each kind, all, and a quarter without namespaces and as an ordinary user."""
     backend = request.param
     if backend == "some":
         yield from on_backend("local", some_of_each_kind(PROGRAMS, step=20), request)

@@ -149,8 +149,7 @@ def _validated_suite(
     known = {key_of[test.arguments] for test in several if not test.calls} | {b""}
     seen: set[bytes] = set()  # hashed by this process's own secret seed
     refused: defaultdict[bytes, set[Place]] = defaultdict(set)  # by call; likewise
-    claimed: defaultdict[bytes, list[Expectation]] = defaultdict(list)  # likewise: what is true and no test of its own
-    counted: dict[bytes, int] = {}  # likewise: the place of the first test that counts
+    asked: list[tuple[int, bytes, Expectation, ReferenceValue]] = []  # by place in the row
     row: list[ValidatedTest] = []
     room = _room(read.problem, config)
     for test, item in zip(read.suite.tests, read.stated, strict=True):
@@ -162,29 +161,43 @@ def _validated_suite(
             row.append(_without_value(test, Status.REJECTED, item))
             continue
         value, key = next(used), next(keys)
+        asked.append((len(row), key, item, value))
         if item.relation is not None:
             of_calls = {key_of[call] for call in item.calls}
             is_known = key in seen or (bool(of_calls) and of_calls <= known)
             row.append(_related(judge, read.problem, test, item, value, is_known, refused[key], mutants))
             if row[-1].expectation is not None:
                 known |= of_calls
-            elif row[-1].test.status in _NO_TEST and _is_true(judge, read.problem, item, value):
-                claimed[key].append(item)
-            if _is_asked_plainly(row[-1].expectation):
-                counted.setdefault(key, len(row) - 1)
             continue
         near = None if value.failure else _nearest(judge, read.problem, item, value, tolerances)
         row.append(_validated(test, item, value, key in seen, config.correct_outputs, near))
         seen.add(key)
-        if _is_asked_plainly(row[-1].expectation):
-            counted.setdefault(key, len(row) - 1)
-    for key, place in counted.items():
-        if (expected := row[place].expectation) is not None and claimed[key]:
-            row[place] = replace(row[place], expectation=replace(expected, also=tuple(claimed[key])))
-    return tuple(row)
+    return _with_claims(judge, read.problem, row, asked)
 
 
 _NO_TEST = (Status.VACUOUS, Status.DUPLICATE)
+
+
+def _with_claims(
+    judge: Judge,
+    problem: Problem,
+    row: Sequence[ValidatedTest],
+    asked: Sequence[tuple[int, bytes, Expectation, ReferenceValue]],
+) -> tuple[ValidatedTest, ...]:
+    """The row, where the first test of a call that counts asks as well what is true of the call and no test of its own.
+    `asked`: place in the row, call, test and right value."""
+    claimed: defaultdict[bytes, list[Expectation]] = defaultdict(list)
+    counted: dict[bytes, int] = {}
+    for place, key, item, value in asked:
+        if row[place].test.status in _NO_TEST and _is_true(judge, problem, item, value):
+            claimed[key].append(item)
+        if _is_asked_plainly(row[place].expectation):
+            counted.setdefault(key, place)
+    found = [*row]
+    for key, place in counted.items():
+        if (expected := row[place].expectation) is not None and claimed[key]:
+            found[place] = replace(row[place], expectation=replace(expected, also=tuple(claimed[key])))
+    return tuple(found)
 
 
 def _is_asked_plainly(counted: Expectation | None) -> bool:

@@ -32,9 +32,11 @@ from codea1_env.sandbox import (
     RaySandbox,
     open_sandbox,
 )
-from codea1_env.sandbox.chunks import CHUNK_JOBS, MAX_CHUNK_JOBS, chunks
+from codea1_env.sandbox.chunks import CHUNK_JOBS, MAX_CHUNK_JOBS, by_zygote, chunks
 from codea1_env.sandbox.frames import pack_result, unpacked_result
 from codea1_env.sandbox.ray_cluster import NodeSandbox
+from codea1_env.sandbox.tasks import zygote_kind
+from codea1_env.sandbox.worlds import world_of
 
 needs_ray = pytest.mark.usefixtures("cluster")
 
@@ -54,6 +56,15 @@ def test_chunks_hold_every_job_once_in_order_and_cut_no_program_that_fits(
         assert CHUNK_JOBS <= len(chunk) <= MAX_CHUNK_JOBS
         if chunk[-1] == following[0]:
             assert len(chunk) == MAX_CHUNK_JOBS
+
+
+@given(st.lists(st.sampled_from(["", "import threading\n", "import decimal\n"]), max_size=20))
+def test_jobs_of_one_zygote_are_side_by_side(heads: list[str]) -> None:
+    jobs = [CallsJob(f"{head}def f(x): return x", "f", (), world=world_of(head)) for head in heads]
+    order = by_zygote(jobs)
+    kinds = [zygote_kind(jobs[place]) for place in order]
+    assert sorted(order) == [*range(len(jobs))]
+    assert len([kind for kind, _ in itertools.groupby(kinds)]) == len(set(kinds))
 
 
 def test_packed_results_come_out_as_they_went_in() -> None:
@@ -242,10 +253,8 @@ def test_a_node_killed_in_the_middle_of_a_batch_loses_no_job_and_doubles_none(
     assert until(lambda: not zygotes())
 
 
-class Deadly:
-    """Stands in for a job on which a worker dies: it ends the process that unpickles it."""
-
-    source, entry_point = "", ""
+class Deadly(CallsJob):
+    """A job on which a worker dies: it ends the process that unpickles it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os._exit, (1,)
@@ -256,7 +265,7 @@ class Deadly:
 def test_a_chunk_that_loses_four_workers_is_an_infrastructure_error() -> None:
     with RaySandbox(workers=2) as sandbox:
         with pytest.raises(SandboxError, match=r"4 died running jobs 8 to 15"):
-            sandbox.run([*[program(1)] * 8, *[Deadly()] * 8, *[program(2)] * 8])  # type: ignore[list-item]
+            sandbox.run([*[program(1)] * 8, *[Deadly("", "f", ())] * 8, *[program(2)] * 8])
         assert sandbox.run(mixed()) == local_answers(mixed())  # and the sandbox goes on
 
 

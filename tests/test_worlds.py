@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import CallsJob, JobResult, LocalSandbox, OutcomeKind
 from codea1_env.sandbox.protocol import Limits
 from codea1_env.sandbox.scratch import Scratch
-from codea1_env.sandbox.tasks import zygote_kind
+from codea1_env.sandbox.tasks import Task, Waiting, zygote_kind
 from codea1_env.sandbox.worlds import PACKAGES, World, installed, with_calls, world_of
 from codea1_env.sandbox.zygotes import Zygote, ZygoteKind
 from codea1_env.training.round.metrics import round_metrics
@@ -551,9 +551,30 @@ def test_a_batch_of_more_zygotes_than_are_kept_starts_each_once(monkeypatch: pyt
     heads = ["", "import threading\n", "import decimal\n"] * 2
     sources = [f"{head}def f(x): return {number}" for number, head in enumerate(heads)]
     with LocalSandbox() as sandbox:
-        results = sandbox.run([CallsJob(source, "f", (b"[[1],[]]",), world=world_of(source)) for source in sources])
+        jobs = [CallsJob(source, "f", (b"[[1],[]]",), world=world_of(source)) for source in sources]
+        results = sandbox.run(jobs)
+        assert len(started) == len(set(started)) == 3
+        sandbox.run(jobs)
     assert [result.outcomes[0].value for result in results] == [b"%d" % number for number in range(6)]
-    assert len(started) == len(set(started)) == 3
+    assert len(started) == 4  # the next batch begins with those that are there
+
+
+def test_a_worker_goes_on_with_what_it_has_then_takes_what_nobody_has_then_helps_where_most_waits() -> None:
+    heads = {"": 3, "import threading\n": 1, "import numpy\n": 2, "import decimal\n": 1}
+    jobs = [CallsJob(f"{head}def f(x): return x", "f", (), world=world_of(head)) for head in heads]
+    plain, threads, numpy, decimal = kinds = [zygote_kind(job) for job in jobs]
+    waiting = Waiting(Task(job, ()) for job, count in zip(jobs, heads.values(), strict=True) for _ in range(count))
+
+    def take(own: Sequence[ZygoteKind], other: Sequence[ZygoteKind]) -> ZygoteKind:
+        return zygote_kind(waiting.take(own, [own, other]).job)
+
+    assert take([plain, numpy], [threads]) == numpy  # which it used last
+    assert take([], [plain, threads, numpy]) == decimal
+    assert take([], kinds) == plain  # of which most wait
+    left = [take([threads], kinds) for _ in range(4)]
+    assert left[0] == threads
+    assert sorted(left[1:], key=kinds.index) == [plain, plain, numpy]
+    assert not waiting
 
 
 @pytest.mark.parametrize("heads", [("numpy", "numpy, json", "decimal, numpy, threading"), ("pandas", "numpy, pandas")])

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 from codea1_env.closing import Closing
 from codea1_env.sandbox.processes import Processes, Unit
 from codea1_env.sandbox.protocol import CallsJob, ExpressionsJob, Job, JobResult
+from codea1_env.sandbox.tasks import zygote_kind
+from codea1_env.sandbox.zygotes import ZygoteKind
 
 CHUNK_JOBS = 8
 """Jobs that a chunk has at least, where there are as many: below it the round trip shows."""
@@ -47,6 +48,14 @@ def chunks(jobs: Sequence[Job], workers: int) -> list[Sequence[Job]]:
     return pieces
 
 
+def by_zygote(jobs: Sequence[Job]) -> list[int]:
+    """Their places, those of one zygote side by side: a process has the packages of a few at a time."""
+    groups: dict[ZygoteKind, list[int]] = {}
+    for place, job in enumerate(jobs):
+        groups.setdefault(zygote_kind(job), []).append(place)
+    return [place for group in groups.values() for place in group]
+
+
 def _program(job: Job) -> object:
     """What makes two jobs neighbours: one program, as one entry point. Expressions have none."""
     return (job.source, job.entry_point) if not isinstance(job, ExpressionsJob) else job
@@ -69,12 +78,14 @@ class ChunkedSandbox(Closing):
 
     def run(self, jobs: Sequence[Job]) -> list[JobResult]:
         """Run every job; results in order. Raises SandboxError when the processes, or their sandboxes, fail."""
-        pieces = chunks(jobs, self._workers)
-        ends = accumulate(map(len, pieces))
-        units = [
-            Unit((piece,), place % self._workers, f"running jobs {end - len(piece)} to {end - 1} of a batch")
-            for place, (piece, end) in enumerate(zip(pieces, ends, strict=True))
-        ]
+        order = by_zygote(jobs)
+        pieces = chunks([jobs[place] for place in order], self._workers)
+        units: list[Unit] = []
+        first = 0
+        for home, piece in enumerate(pieces):
+            of = order[first : first + len(piece)]
+            units.append(Unit((piece,), home % self._workers, f"running jobs {min(of)} to {max(of)} of a batch"))
+            first += len(piece)
         with self._lock:
             self._processes.require_usable()
             self._prepare(pieces)
@@ -82,7 +93,8 @@ class ChunkedSandbox(Closing):
         results: list[JobResult] = []
         for (answer, self._guarantees), piece in zip(answers, pieces, strict=True):
             results += self._results(answer, piece)
-        return results
+        in_place = dict(zip(order, results, strict=True))
+        return [in_place[place] for place in range(len(jobs))]
 
     def _prepare(self, pieces: Sequence[Sequence[Job]]) -> None:
         """Before any process is asked. Raises what stands in the way of these jobs."""

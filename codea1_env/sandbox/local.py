@@ -22,6 +22,7 @@ from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind, Ow
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import (
     Task,
+    Waiting,
     absorb,
     give_up,
     has,
@@ -112,7 +113,7 @@ class LocalSandbox(Owned):
             self.require_usable()
             tasks = [Task(job, job.items) for job in jobs]
             try:
-                self._run(_by_zygote([task for task in tasks if not refused(task)])[::-1])
+                self._run(Waiting(task for task in tasks if not refused(task)))
             except BaseException as error:
                 _stop(self._workers)  # a candidate may still be running: no zygote is in a known state
                 if isinstance(error, OSError):  # too many open files, no room for a memory file
@@ -120,8 +121,8 @@ class LocalSandbox(Owned):
                 raise
             return [JobResult(tuple(task.outcomes), task.load_failure, tuple(task.denied)) for task in tasks]
 
-    def _run(self, pending: list[Task]) -> None:
-        """Work off `pending` (a stack) with all workers."""
+    def _run(self, waiting: Waiting) -> None:
+        """Work off what waits, with all workers."""
         running: dict[int, _Running] = {}
         poll = select.poll()
         free = list(self._workers)
@@ -134,11 +135,12 @@ class LocalSandbox(Owned):
             self._finish(one, killed)
             free.append(one.zygotes)
             if not task.done:  # a lost one waits longest: what befalls processes in a row is not to befall one job
-                pending.insert(0 if task.losses + task.kills > before else len(pending), task)
+                waiting.put(task, is_next=task.losses + task.kills == before)
 
-        while pending or running:
-            while free and pending:
-                one = self._start(free.pop(), pending.pop())
+        while waiting or running:
+            while free and waiting:
+                zygotes = free.pop()
+                one = self._start(zygotes, waiting.take(zygotes, self._workers))
                 running[one.zygote.fileno()] = one
                 poll.register(one.zygote.fileno(), select.POLLIN)
             wait_s = min(one.check_at for one in running.values()) - time.monotonic()
@@ -278,15 +280,6 @@ def _stop_idle(workers: Sequence[_Zygotes], lock: threading.Lock, owner: int) ->
     if os.getpid() == owner and lock.acquire(blocking=False):
         _stop(workers)
         lock.release()
-
-
-def _by_zygote(tasks: list[Task]) -> list[Task]:
-    """As they come; but where a worker cannot keep the zygotes of all, those of one side by side: else each would be
-    started again and again. Their texts alone decide."""
-    groups: dict[ZygoteKind, list[Task]] = {}
-    for task in tasks:
-        groups.setdefault(zygote_kind(task.job), []).append(task)
-    return tasks if len(groups) <= MOST_ZYGOTES else [task for group in groups.values() for task in group]
 
 
 def _discard(zygotes: _Zygotes, zygote: Zygote) -> None:

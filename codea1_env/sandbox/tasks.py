@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import marshal
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from codea1_env.sandbox.protocol import MOST_NOTES, MOST_TOLD, NOTE, ExpressionsJob, Job, Outcome, OutcomeKind
@@ -77,6 +78,36 @@ class Task:
     def done(self) -> bool:
         is_whole = self.loaded and len(self.outcomes) == len(self.items)
         return self.load_failure is not None or is_whole
+
+
+class Waiting:
+    """Tasks that wait, those of one zygote together: to start one with large packages takes seconds."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self._groups: dict[ZygoteKind, deque[Task]] = {}
+        for task in tasks:
+            self.put(task, is_next=False)
+
+    def __bool__(self) -> bool:
+        return bool(self._groups)
+
+    def put(self, task: Task, is_next: bool) -> None:
+        """Among those of its zygote it is the next one, or the last one."""
+        group = self._groups.setdefault(zygote_kind(task.job), deque())
+        (group.appendleft if is_next else group.append)(task)
+
+    def take(self, own: Collection[ZygoteKind], of_all: Iterable[Collection[ZygoteKind]]) -> Task:
+        """For a worker that has the zygotes `own`, the one that was used last at the end: of that one if it can be,
+        else of another one that it has, else of one that no worker has, else where most tasks wait."""
+        kind = next((kind for kind in [*own][::-1] if kind in self._groups), None)
+        if kind is None:
+            had = {kind for kinds in of_all for kind in kinds}
+            largest = max(self._groups, key=lambda kind: len(self._groups[kind]))
+            kind = next((kind for kind in self._groups if kind not in had), largest)
+        task = self._groups[kind].popleft()
+        if not self._groups[kind]:
+            del self._groups[kind]
+        return task
 
 
 def zygote_kind(job: Job) -> ZygoteKind:

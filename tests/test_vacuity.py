@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from codea1_env.judging.judge import Expectation
+from codea1_env.judging.relations import neighbours
 from codea1_env.judging.relations.neighbours import others
 from codea1_env.judging.relations.status import related
 from codea1_env.problems import bundled_problems
@@ -175,3 +177,20 @@ def test_what_stands_for_no_value_is_refused_and_raises_nothing(encoded: bytes) 
     for claim in ("len(f(1)) == len(f(1))", "f(1) != 3", "not f(1)", "bool(f(1))"):
         assert status(claim, encoded) in (Status.VACUOUS, Status.REJECTED)
         assert status(claim, values.encode([1])) in (Status.VACUOUS, Status.WRONG_RELATION)
+
+
+def test_what_is_deep_has_no_more_neighbours_than_what_is_flat(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: Counter[int] = Counter()
+    near = neighbours._near
+
+    def counted(tree: Any) -> Any:
+        asked[depth] += 1
+        return near(tree)
+
+    monkeypatch.setattr(neighbours, "_near", counted)
+    for depth in (4, 8):
+        tree: Any = 1
+        for _ in range(depth):
+            tree = {"v": ["object", "Node", [["value", 1], ["next", tree]], None, ""]}
+        assert len(others(tree)) == len(others({"v": ["object", "Node", [["value", 1], ["next", 1]], None, ""]}))
+    assert asked[8] < 8 * asked[4]

@@ -26,10 +26,10 @@ import json
 import math
 import operator
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, count, islice
 from typing import Any
 
 from codea1_env.judging.equality import Number, as_seen, is_by_identity, member_text, number_in, same_tree
@@ -81,11 +81,11 @@ def others(tree: Any, spare: Sequence[Tree] = (), tolerance: Tolerances = EXACT)
         return [list(part) for part in _sequences(tree, spare)]
     ((tag, body),) = tree.items()
     if tag in ("k", "v"):
-        return _kind_others(tree, spare)
+        return [*_kind_others(tree, spare)]
     if tag == "b":
         given = list(bytes.fromhex(body))
         return [{"b": bytes(part).hex()} for part in _sequences(given, (), b"ak1-e ", lambda byte: byte ^ 1)]
-    made: dict[str, Callable[..., list[Any]]] = {"t": _sequences, "d": _dicts, "s": _sets, "z": _sets}
+    made: dict[str, Callable[..., Iterable[Any]]] = {"t": _sequences, "d": _dicts, "s": _sets, "z": _sets}
     return [{tag: part} for part in made[tag](body, spare)]
 
 
@@ -210,7 +210,7 @@ def _near(tree: Any) -> Tree:
         return [*tree[:-1], _near(tree[-1])] if tree else [0]
     ((tag, body),) = tree.items()
     if tag in ("k", "v"):
-        return next(iter(others(tree)), 0)
+        return next(_kind_others(tree, ()), 0)  # the first one alone: what is deep has many at each depth
     if tag == "b":
         return {"b": f"{body[:-2]}{int(body[-2:] or '0', 16) ^ 1:02x}"}
     if not body:
@@ -237,20 +237,20 @@ def _kind(tree: Any) -> tuple[Any, ...]:
 
 def _sequences(
     items: list[Any], spare: Sequence[Tree], first_ones: Sequence[Any] = (), near: Callable[[Any], Any] = _near
-) -> list[list[Any]]:
+) -> Iterator[list[Any]]:
     """Other sequences: shorter, longer, with one element replaced, in the other order."""
     if not items:
-        return _of_nothing(spare, first_ones or _MEMBERS)
+        yield from _of_nothing(spare, first_ones or _MEMBERS)
+        return
     first, last = items[0], items[-1]
+    yield from ([], items[:-1], items[1:], [*items, last])
     known = {_text(item) for item in items}
     fresh = _fresh(first, known, spare, near)
     other = _fresh(first, known | {_text(fresh)}, (), near)
     middle = len(items) // 2
     own = (each for each in (*items[middle:], *items[:middle]) if _text(each) != _text(last))
-    return [
-        [], items[:-1], items[1:], [*items, last], [*items, fresh], [fresh, *items[1:]], [other, *items[1:]],
-        [*items[:-1], next(own, near(last))], [*items[:-1], _fresh(last, known, (), near)], items[::-1],
-    ]  # fmt: skip
+    yield from ([*items, fresh], [fresh, *items[1:]], [other, *items[1:]])
+    yield from ([*items[:-1], next(own, near(last))], [*items[:-1], _fresh(last, known, (), near)], items[::-1])
 
 
 def _fresh(part: Any, known: set[str], spare: Sequence[Tree], near: Callable[[Any], Any]) -> Any:
@@ -299,34 +299,45 @@ def _dicts(pairs: list[list[Any]], spare: Sequence[Tree]) -> list[list[Any]]:
     ]  # fmt: skip
 
 
-def _kind_others(tree: Any, spare: Sequence[Tree]) -> list[Any]:
+def _kind_others(tree: Any, spare: Sequence[Tree]) -> Iterator[Any]:
     """Other values of the kind of a sound tree under the tag `k` or `v`; some may be equal to it or to each other."""
     if "v" in tree:
-        return _seen(tree["v"], spare)
+        yield from _seen(tree["v"], spare)
+        return
     moment = moment_in(tree)
     if moment is not None:
-        return [moment_node(each) for each in _moments(moment)]
+        yield from map(moment_node, _moments(moment))
+        return
     kind, parts = kind_of(tree), parts_of(tree)
+    for other in _other_parts(kind, parts, spare):
+        yield {"k": [kind, *other]}
+
+
+def _other_parts(kind: str, parts: list[Any], spare: Sequence[Tree]) -> Iterator[Sequence[Any]]:
     match kind, parts:
         case "slice", _:
-            return [{"k": [kind, *part]} for part in _replaced(parts, spare)]
+            yield from _replaced(parts, spare)
         case "builtin", [name]:
-            return [{"k": [kind, other]} for other in _BUILTINS if other != name]
+            yield from ([other] for other in _BUILTINS if other != name)
         case "namedtuple", [name, fields, items]:
-            return [{"k": [kind, name, fields, part]} for part in _replaced(items, spare)]
+            yield from ([name, fields, part] for part in _replaced(items, spare))
         case "ndarray", [dtype, [_], items]:
-            return [{"k": [kind, dtype, [len(part)], part]} for part in _sequences(items, spare)]
+            yield from ([dtype, [len(part)], part] for part in _sequences(items, spare))
         case "ndarray", [dtype, shape, items]:
-            return [{"k": [kind, dtype, *part]} for part in _arrays(shape, items, spare)]
+            yield from ([dtype, *part] for part in _arrays(shape, items, spare))
         case "Series", [dtype, name, index, items]:
-            return [{"k": [kind, dtype, name, _labels(index, len(part)), part]} for part in _sequences(items, spare)]
+            yield from ([dtype, name, _labels(index, len(part)), part] for part in _sequences(items, spare))
         case "DataFrame", [columns, index, values, dtypes]:
-            return [{"k": [kind, *part]} for part in _frames(columns, index, values, dtypes)]
-    for field, made in (("items", _sequences), ("pairs", _dicts), ("members", _sets)):
-        if field in FIELDS[kind]:
-            place = FIELDS[kind].index(field)
-            return [{"k": [kind, *parts[:place], part, *parts[place + 1 :]]} for part in made(parts[place], spare)]
-    return []
+            yield from _frames(columns, index, values, dtypes)
+        case _:
+            for field, made in _MADE_OF.items():
+                if field in FIELDS[kind]:
+                    place = FIELDS[kind].index(field)
+                    yield from ([*parts[:place], part, *parts[place + 1 :]] for part in made(parts[place], spare))
+                    return
+
+
+_MADE_OF: dict[str, Callable[..., Iterable[Any]]] = {"items": _sequences, "pairs": _dicts, "members": _sets}
 
 
 def _moments(moment: Any) -> Iterator[Any]:
@@ -360,30 +371,45 @@ def _unequal(item: Any, spare: Sequence[Tree]) -> list[Tree]:
     return [other for other in others(item, spare) if _text(other) != _text(item)] or [_near(item)]
 
 
-def _replaced(items: list[Any], spare: Sequence[Tree]) -> list[list[Any]]:
+def _replaced(items: list[Any], spare: Sequence[Tree]) -> Iterator[list[Any]]:
     """One item replaced, and as often all of them."""
-    alone = [[*items[:at], _near(item), *items[at + 1 :]] for at, item in enumerate(items[:_MOST_FIELDS])]
+    alone = min(len(items), _MOST_FIELDS)
+    yield from ([*items[:at], _near(items[at]), *items[at + 1 :]] for at in range(alone))
     rows = [_unequal(item, spare) for item in items]
-    return alone + [[row[turn % len(row)] for row in rows] for turn in range(max(4, len(alone)))]
+    yield from ([row[turn % len(row)] for row in rows] for turn in range(max(4, alone)))
 
 
-def _seen(body: list[Any], spare: Sequence[Tree]) -> list[Any]:
+def _seen(body: list[Any], spare: Sequence[Tree]) -> Iterator[Any]:
     if body[0] == "values":
-        return [{"v": ["values", part]} for part in _sequences(body[1], spare)]
+        yield from ({"v": ["values", part]} for part in _sequences(body[1], spare))
+        return
     if body[0] == "iterator":
-        return [{"v": ["iterator", body[1], part, ""]} for part in _sequences(body[2], spare)]
+        yield from ({"v": ["iterator", body[1], part, ""]} for part in _sequences(body[2], spare))
+        return
     _, name, attributes, items, end = body
     hooks = [pair for pair in attributes if pair[0].startswith("__") and pair[0] not in ("__str__", "__repr__")]
     told = [pair for pair in attributes if pair not in hooks]
     names = [attribute for attribute, _ in told]
-    rows = _replaced([value for _, value in told], spare) if told else [[]]
-    listed = _sequences(items, spare) if items is not None else [None]
-    turns = max(len(rows), len(listed))
-    paired = [(rows[turn % len(rows)], listed[turn % len(listed)]) for turn in range(turns)]
-    found = [{"v": ["object", name, [*hooks, *(list(pair) for pair in zip(names, row, strict=True))], part, end]}
-             for row, part in paired]  # fmt: skip
-    is_match = name == "Match" and "regs" in names
-    return [None, *found[-1:]] if is_match else found  # a match is there, or none
+    rows: Iterator[list[Any]] = _replaced([value for _, value in told], spare) if told else iter([[]])
+    listed: Iterator[Any] = _sequences(items, spare) if items is not None else iter([None])
+    found = ({"v": ["object", name, [*hooks, *(list(pair) for pair in zip(names, row, strict=True))], part, end]}
+             for row, part in _side_by_side(rows, listed))  # fmt: skip
+    if name == "Match" and "regs" in names:  # a match is there, or none
+        yield None
+        yield from deque(found, maxlen=1)
+    else:
+        yield from found
+
+
+def _side_by_side(some: Iterator[Any], others: Iterator[Any]) -> Iterator[list[Any]]:
+    """Pairs until both have ended; what ends first begins anew."""
+    columns: tuple[list[Any], list[Any]] = ([], [])
+    for turn in count():
+        for column, more in zip(columns, (some, others), strict=True):
+            column += islice(more, 1)
+        if turn == max(map(len, columns)):
+            return
+        yield [column[turn % len(column)] for column in columns]
 
 
 def _arrays(shape: list[int], items: list[Any], spare: Sequence[Tree]) -> list[list[Any]]:

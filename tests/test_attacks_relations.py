@@ -117,3 +117,39 @@ def test_values_that_nest_deeply_are_related_in_seconds(arena: Arena) -> None:
 def test_the_corpus_is_broad() -> None:
     tables = (ALWAYS_TRUE, BUT_ONE, LONG, SHADOWED, UNREAD)
     assert sum(map(len, tables)) == len({hostile for rows in tables for hostile in rows}) >= 80
+
+
+LISTS_WHAT_IT_LIKES = """
+import sys
+class Name:
+    def __radd__(self, folder):
+        return {}
+def solve(x):
+    frame = sys._getframe()
+    while frame:
+        if "_walk" in frame.f_globals:
+            frame.f_globals["_walk"] = lambda *_: [(".", [Name()], [])]
+        frame = frame.f_back
+"""
+
+
+@pytest.mark.parametrize("name", ["1", "None", "1.5", "b'a.txt'", "(1, 2)", "'\\ud800'", "object()", "'a.txt'"])
+def test_a_directory_that_a_program_makes_up_is_no_answer_and_ends_no_run(arena: Arena, name: str) -> None:
+    suite = "import os\n" + "\n".join(
+        f"def test_{place}():\n    solve({place})\n    assert {claim}"
+        for place, claim in enumerate(
+            (
+                "sorted(os.listdir('.')) == ['a.txt', 'b.txt']",
+                "open('a.txt').read() == '3'",
+                "os.path.getsize('a.txt') == 1",
+                "os.path.isfile('a.txt')",
+            )
+        )
+    )
+    right = "from pathlib import Path\ndef solve(x):\n    for name in 'ab':\n        Path(name + '.txt').write_text('3')\n"
+    writes = Problem("writes", "Write it.", "solve", reference_solution=right, time_limit_s=0.3)
+    programs = (LISTS_WHAT_IT_LIKES.format(name), right)
+    (score,) = arena.play([Match(writes, programs, ((suite,),) * 2)], update_book=False)
+    rows = [[str(test.verdict) for test in row[0].duel.tests] for row in score.suites]
+    assert not {"pass", "None"} & {*rows[0]}
+    assert rows[1] == ["pass"] * 4

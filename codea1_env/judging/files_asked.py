@@ -26,7 +26,8 @@ from codea1_env.sandbox.inside.scope import LEFT, WRITTEN
 from codea1_env.sandbox.protocol import CallsJob, JobResult, Outcome, OutcomeKind, Sandbox
 
 _MARK = f'"{WRITTEN}('.encode()
-_FAILURES = (ValueError, TypeError, LookupError, RecursionError)
+_FAILURES = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What a malformed directory raises: a program may have written it itself."""
 _Asked = tuple[bytes, str, str]
 """The call that is sent, what is asked, and of which path; the latter are empty for any other call."""
 

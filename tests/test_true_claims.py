@@ -250,3 +250,51 @@ def test_a_claim_that_is_false_of_the_right_value_changes_no_verdict(arena: Aren
     problem = Problem("test/p", "Do `f`.", "f", reference_solution="def f(x):\n    return x // 2\n")
     (score,) = arena.play([Match(problem, ("def f(x):\n    return x // 2\n",), ((suite,),))], update_book=False)
     assert [test.verdict for test in score.suites[0][0].duel.tests] == ["pass", None, None]
+
+
+COUNTED = "def f(text):\n    return {{each: text.count(each) for each in {}}}\n"
+ADDED, ROUNDED = "def f(a, b):\n    return {'sum': a + b}\n", "def f(a, b):\n    return {'sum': round(a + b, 12)}\n"
+SQUARE, BARE = "n = int(input())\nprint(n * n)\n", "n = int(input())\nprint(n * n, end='')\n"
+
+
+@pytest.mark.parametrize(
+    ("suite", "right", "alike", "statuses"),
+    [
+        # A call in other words: a dict in another order is another argument to who asks for the order.
+        (
+            "assert f({'a': 1, 'b': 2}) == {'a': 1, 'b': 2}\nassert list(f({'b': 2, 'a': 1})) == ['b', 'a']",
+            *("def f(x):\n    return dict(x)\n", "def f(x):\n    return {**x}\n", "kept duplicate"),
+        ),
+        # An order that hangs on the hash seed.
+        (
+            "assert list(f('abc')) == ['c', 'a', 'b']\nassert f('abc') == {'a': 1, 'b': 1, 'c': 1}",
+            *(COUNTED.format("set(text)"), COUNTED.format("sorted(text)"), "flaky kept"),
+        ),
+        (
+            "assert f('abc') == {'a': 1, 'b': 1, 'c': 1}\nassert next(iter(f('abc'))) == 'c'",
+            *(COUNTED.format("set(text)"), COUNTED.format("sorted(text)"), "kept duplicate"),
+        ),
+        # Digits beyond the problem's tolerance.
+        ("assert str(f(.1, .2)['sum']) == '0.30000000000000004'", ADDED, ROUNDED, "kept"),
+        ("assert f(.1, .2)['sum'] > .3", ADDED, ROUNDED, "kept"),
+        ("assert f(.1, .2)['sum'] + f(.1, .2)['sum'] > .6", ADDED, ROUNDED, "kept"),
+        ("assert f(.1, .2) == {'sum': .3}\nassert len(str(f(.1, .2)['sum'])) == 19", ADDED, ROUNDED, "kept duplicate"),
+        # White space at the ends of what is printed.
+        ("assert run('7').endswith('9\\n')", SQUARE, BARE, "kept"),
+        ("assert run('7') == '49'\nassert len(run('7')) == 3", SQUARE, BARE, "kept duplicate"),
+    ],
+)
+def test_no_suite_claims_of_a_right_program_what_its_problem_does_not_ask_for(
+    arena: Arena, suite: str, right: str, alike: str, statuses: str
+) -> None:
+    is_program = "run" in suite
+    problem = Problem(
+        *("test/p", "Do it.", "run" if is_program else "f"),
+        reference_solution=right,
+        kind="program" if is_program else "function",
+        tolerance=1e-6 if right == ADDED else 0.0,
+    )
+    (score,) = arena.play([Match(problem, (right, alike), ((suite,),) * 2)], update_book=False)
+    for (one,) in score.suites:
+        assert " ".join(test.status for test in one.duel.tests) == statuses
+        assert {test.verdict for test in one.duel.tests} <= {"pass", None}

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from codea1_env.errors import PackageMissing
 from codea1_env.judging.bounded_cache import bytes_of
 from codea1_env.judging.checking import Check, Checkers, compares
-from codea1_env.judging.equality import as_seen, is_by_identity, is_opaque, same_output, same_value
+from codea1_env.judging.equality import as_right, as_seen, is_by_identity, is_opaque, same_output, same_value
 from codea1_env.judging.execution import Execution
 from codea1_env.judging.oracle import HASH_SEEDS, Oracle, ReferenceValue, comparable, is_data, is_plain
 from codea1_env.judging.raised import raised_outcome
@@ -69,6 +69,8 @@ class Expectation:
     also: tuple[Expectation, ...] = ()
     """Relations that the returned value must have as well: what the suite claims of this call in tests that count for
     nothing by themselves, where it is true of the right value."""
+    right: bytes = field(default=b"", compare=False)
+    """Of a relation: the right value, where others that are not the same are as right (`Judge.as_right`)."""
     # Of a test as it was written, likewise (`WrittenTest`).
     or_look: str = field(default="", compare=False)
     calls: tuple[bytes, ...] = field(default=(), compare=False)
@@ -194,6 +196,13 @@ class Judge:
             return same_output(right, value, tolerance)
         return same_value(right, value, tolerance)
 
+    def as_right(self, problem: Problem, right: bytes, value: bytes) -> bytes:
+        """The untrusted `value` as claims are made of it: without what the problem does not ask for, digits beyond its
+        tolerance and white space at the ends of lines."""
+        if problem.kind == "program":
+            return right if same_output(right, value, self.tolerances(problem)) else value
+        return as_right(right, value, self.tolerances(problem))
+
     def judged(self, tried: Sequence[Tried]) -> list[TrialResult]:
         """The verdicts of all that was tried. All values that a checker must see are shown to it in one run."""
         seen = []
@@ -233,6 +242,8 @@ class Judge:
         for place, (expected, outcome) in enumerate(pairs):
             if expected.relation is not None and expected.relation.raising:
                 outcome = raised_outcome(problem, outcome, expected.relation.raising)
+            if expected.right and outcome.kind is OutcomeKind.VALUE:
+                outcome = replace(outcome, value=self.as_right(problem, expected.right, outcome.value))
             if expected.look and outcome.kind is OutcomeKind.VALUE:
                 if is_data(outcome.value):
                     seen.append((place, (expected.look, outcome.value)))
@@ -252,8 +263,11 @@ class Judge:
             stated = [expectation.value, *([expectation.or_value] if expectation.or_value else [])]
             asked = (problem, expectation.arguments, outcome.value)
             is_right = any(self.is_right(*asked, each, tolerance) for each in stated)
-        claims = [(each.relation, each.value) for each in expectation.also if each.relation is not None]
-        is_right = is_right and all(holds(*claim, outcome.value, tolerance) for claim in claims)
+        if is_right and expectation.also:
+            right = expectation.value if expectation.relation is None else outcome.value
+            value = self.as_right(problem, right, outcome.value)
+            claims = [(each.relation, each.value) for each in expectation.also if each.relation is not None]
+            is_right = all(holds(*claim, value, tolerance) for claim in claims)
         return Verdict.PASS if is_right else Verdict.FAIL
 
 

@@ -40,6 +40,8 @@ class ReferenceValue:
     """Why there is none: an exception's name, `timeout`, `crash`, `memory`, `opaque`, `flaky` or `no_value`."""
     raised: bytes = b""
     """`Outcome.value` of that exception, where it repeats itself."""
+    other: bytes = b""
+    """The same value as another run wrote it, where it has its dicts in another order; else empty."""
 
 
 _NOT_ASKED = ReferenceValue(b"", str(OutcomeKind.TIMEOUT))
@@ -80,7 +82,7 @@ class Oracle:
         for reference, call in [(reference, call) for reference, asking in new.items() for call in asking]:
             value = known[reference].get(call)
             if value is not None and value.failure != OutcomeKind.CRASH:  # which may have been somebody else's doing
-                size = len(call) + len(value.value) + len(value.failure) + len(value.raised)
+                size = len(call) + len(value.value) + len(value.failure) + len(value.raised) + len(value.other)
                 self._remembered.put((digests[reference], call), value, size)
         answers = iter([_row(calls, known[reference], most_hangs) for reference, _, calls in rows])
         return [next(answers) if calls else [] for _, calls in asked]
@@ -212,4 +214,6 @@ def _agreed(one: Outcome, other: Outcome) -> ReferenceValue:
     if not is_data(one.value):
         return ReferenceValue(b"", OPAQUE)
     is_same = other.kind is OutcomeKind.VALUE and same_value(as_seen(one.value), as_seen(other.value))
-    return ReferenceValue(one.value) if is_same else ReferenceValue(b"", "flaky")
+    if not is_same:
+        return ReferenceValue(b"", "flaky")
+    return ReferenceValue(one.value, other=other.value if other.value != one.value else b"")

@@ -19,7 +19,7 @@ from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import OPAQUE, ReferenceValue, comparable
 from codea1_env.judging.raised import raised_reference
 from codea1_env.judging.relations.status import MutantValues, Place, mutant_values, related
-from codea1_env.judging.relations.truth import fits, says
+from codea1_env.judging.relations.truth import fits, holds
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
@@ -187,16 +187,17 @@ def _with_claims(
     """The row, where the first test of a call that counts asks as well what is true of the call and no test of its own.
     `asked`: place in the row, call, test and right value."""
     claimed: defaultdict[bytes, list[Expectation]] = defaultdict(list)
-    counted: dict[bytes, int] = {}
+    counted: dict[bytes, tuple[int, ReferenceValue]] = {}
     for place, key, item, value in asked:
-        if row[place].test.status in _NO_TEST and _is_true(judge, problem, item, value):
+        if row[place].test.status in _NO_TEST:
             claimed[key].append(item)
         if _is_asked_plainly(row[place].expectation):
-            counted.setdefault(key, place)
+            counted.setdefault(key, (place, value))
     found = [*row]
-    for key, place in counted.items():
-        if (expected := row[place].expectation) is not None and claimed[key]:
-            found[place] = replace(row[place], expectation=replace(expected, also=tuple(claimed[key])))
+    for key, (place, value) in counted.items():  # one call in other words may have another right value: `repeats.py`
+        also = tuple([item for item in claimed[key] if _is_true(judge, problem, item, value)])
+        if (expected := row[place].expectation) is not None and also:
+            found[place] = replace(row[place], expectation=replace(expected, also=also))
     return tuple(found)
 
 
@@ -211,7 +212,10 @@ def _is_true(judge: Judge, problem: Problem, claim: Expectation, reference: Refe
     if relation is None or relation.raising or claim.look or claim.calls or reference.failure:
         return False
     is_small = fits(relation, claim.value, reference.value)
-    return is_small and says(relation, claim.value, reference.value, judge.tolerances(problem)) is True
+    return is_small and all(
+        holds(relation, claim.value, each, judge.tolerances(problem))
+        for each in (reference.value, reference.other or reference.value)
+    )
 
 
 def _room(problem: Problem, config: RewardConfig) -> int:
@@ -313,16 +317,18 @@ def _related(
         return _without_right(test, stated, reference)
     others, tolerance = mutants.get((id(problem), stated.arguments), ()), judge.tolerances(problem)
     left = mutants.get((id(problem), idle(stated.arguments, canonical_name(problem.entry_point))), ())
-    status, reason = related(judge, stated, reference.value, others, tolerance, earlier, left)
+    given = reference.value, others, tolerance, earlier, left, reference.other
+    status, reason = related(judge, stated, *given)
     if stated.or_look and not stated.look and (status is Status.WRONG_RELATION or reason in _LOOKED_AT):
         as_looked = replace(stated, look=stated.or_look, relation=replace(LOOKED, raising=raising), calls=())
-        looked = related(judge, as_looked, reference.value, others, tolerance, earlier, left)
+        looked = related(judge, as_looked, *given)
         if looked[0] not in (status, Status.REJECTED) or looked[1] == Reason.NOT_PLAIN_DATA:
             (status, reason), stated = looked, as_looked
     if status is not Status.KEPT:
         return _without_value(test, status, reason, stated if status is Status.WRONG_RELATION else None)
     judged = JudgedTest(test.source, Status.KEPT, "", test.call, test.claim, test.claim, None)
-    return ValidatedTest(judged, stated, stated)
+    is_one_of_many = not raising and (problem.kind == "program" or judge.tolerances(problem))
+    return ValidatedTest(judged, replace(stated, right=reference.value) if is_one_of_many else stated, stated)
 
 
 def _without_right(test: WrittenTest, stated: Expectation, reference: ReferenceValue) -> ValidatedTest:

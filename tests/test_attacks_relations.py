@@ -119,6 +119,12 @@ def test_the_corpus_is_broad() -> None:
     assert sum(map(len, tables)) == len({hostile for rows in tables for hostile in rows}) >= 80
 
 
+WRITES = """
+from pathlib import Path
+def solve(x):
+    for name in "ab":
+        Path(name + ".txt").write_text("3")
+"""
 LISTS_WHAT_IT_LIKES = """
 import sys
 class Name:
@@ -146,9 +152,8 @@ def test_a_directory_that_a_program_makes_up_is_no_answer_and_ends_no_run(arena:
             )
         )
     )
-    right = "from pathlib import Path\ndef solve(x):\n    for name in 'ab':\n        Path(name + '.txt').write_text('3')\n"
-    writes = Problem("writes", "Write it.", "solve", reference_solution=right, time_limit_s=0.3)
-    programs = (LISTS_WHAT_IT_LIKES.format(name), right)
+    writes = Problem("writes", "Write it.", "solve", reference_solution=WRITES, time_limit_s=0.3)
+    programs = (LISTS_WHAT_IT_LIKES.format(name), WRITES)
     (score,) = arena.play([Match(writes, programs, ((suite,),) * 2)], update_book=False)
     rows = [[str(test.verdict) for test in row[0].duel.tests] for row in score.suites]
     assert not {"pass", "None"} & {*rows[0]}

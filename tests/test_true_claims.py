@@ -274,6 +274,15 @@ SQUARE, BARE = "n = int(input())\nprint(n * n)\n", "n = int(input())\nprint(n * 
             "assert f('abc') == {'a': 1, 'b': 1, 'c': 1}\nassert next(iter(f('abc'))) == 'c'",
             *(COUNTED.format("set(text)"), COUNTED.format("sorted(text)"), "kept duplicate"),
         ),
+        (
+            "assert list(f('abcd'))[0] == 'd'\nassert list(f('abcd').items())[0] == ('d', 1)\n"  # under both seeds
+            "assert f('abcd').most_common(1) == [('d', 1)]",
+            *(
+                f"from collections import Counter\ndef f(text):\n    return Counter({each})\n"
+                for each in ("set(text)", "sorted(text)")
+            ),
+            "flaky flaky flaky",
+        ),
         # Digits beyond the problem's tolerance.
         ("assert str(f(.1, .2)['sum']) == '0.30000000000000004'", ADDED, ROUNDED, "kept"),
         ("assert f(.1, .2)['sum'] > .3", ADDED, ROUNDED, "kept"),

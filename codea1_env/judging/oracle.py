@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.bounded_cache import BoundedCache
-from codea1_env.judging.equality import FAILURES, as_seen, is_by_identity, is_opaque, same_value
+from codea1_env.judging.equality import FAILURES, as_seen, dumps, is_by_identity, is_opaque, same_value
 from codea1_env.judging.relations.tree_values import require_sound
 from codea1_env.judging.schedule import calls_job, job_digest
 from codea1_env.problems.problem import Problem
@@ -40,8 +41,8 @@ class ReferenceValue:
     """Why there is none: an exception's name, `timeout`, `crash`, `memory`, `opaque`, `flaky` or `no_value`."""
     raised: bytes = b""
     """`Outcome.value` of that exception, where it repeats itself."""
-    other: bytes = b""
-    """The same value as another run wrote it, where it has its dicts in another order; else empty."""
+    others: tuple[bytes, ...] = ()
+    """The same value with its dicts in other orders, where these hang on the hash seed."""
 
 
 _NOT_ASKED = ReferenceValue(b"", str(OutcomeKind.TIMEOUT))
@@ -82,7 +83,8 @@ class Oracle:
         for reference, call in [(reference, call) for reference, asking in new.items() for call in asking]:
             value = known[reference].get(call)
             if value is not None and value.failure != OutcomeKind.CRASH:  # which may have been somebody else's doing
-                size = len(call) + len(value.value) + len(value.failure) + len(value.raised) + len(value.other)
+                parts = (call, value.value, value.failure, value.raised, *value.others)
+                size = sum(map(len, parts))
                 self._remembered.put((digests[reference], call), value, size)
         answers = iter([_row(calls, known[reference], most_hangs) for reference, _, calls in rows])
         return [next(answers) if calls else [] for _, calls in asked]
@@ -216,4 +218,20 @@ def _agreed(one: Outcome, other: Outcome) -> ReferenceValue:
     is_same = other.kind is OutcomeKind.VALUE and same_value(as_seen(one.value), as_seen(other.value))
     if not is_same:
         return ReferenceValue(b"", "flaky")
-    return ReferenceValue(one.value, other=other.value if other.value != one.value else b"")
+    if one.value == other.value or (b'{"d":' not in one.value and b'{"k":' not in one.value):  # sets have no order
+        return ReferenceValue(one.value)
+    return ReferenceValue(one.value, others=(other.value, dumps(_backwards(json.loads(one.value))).encode("ascii")))
+
+
+def _backwards(tree: Any) -> Any:
+    """With all dicts, and what has their order, from the last key to the first."""
+    match tree:
+        case list():
+            return [*map(_backwards, tree)]
+        case {"d": body}:
+            return {"d": _backwards(body[::-1])}
+        case {"k": ["Counter" | "keys" | "items" as kind, body]}:
+            return {"k": [kind, _backwards(body[::-1])]}
+        case dict():
+            return {tag: _backwards(body) for tag, body in tree.items()}
+    return tree

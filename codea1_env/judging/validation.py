@@ -213,8 +213,7 @@ def _is_true(judge: Judge, problem: Problem, claim: Expectation, reference: Refe
         return False
     is_small = fits(relation, claim.value, reference.value)
     return is_small and all(
-        holds(relation, claim.value, each, judge.tolerances(problem))
-        for each in (reference.value, reference.other or reference.value)
+        holds(relation, claim.value, each, judge.tolerances(problem)) for each in (reference.value, *reference.others)
     )
 
 
@@ -317,7 +316,7 @@ def _related(
         return _without_right(test, stated, reference)
     others, tolerance = mutants.get((id(problem), stated.arguments), ()), judge.tolerances(problem)
     left = mutants.get((id(problem), idle(stated.arguments, canonical_name(problem.entry_point))), ())
-    given = reference.value, others, tolerance, earlier, left, reference.other
+    given = reference.value, others, tolerance, earlier, left, reference.others
     status, reason = related(judge, stated, *given)
     if stated.or_look and not stated.look and (status is Status.WRONG_RELATION or reason in _LOOKED_AT):
         as_looked = replace(stated, look=stated.or_look, relation=replace(LOOKED, raising=raising), calls=())

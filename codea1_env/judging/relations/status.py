@@ -5,7 +5,7 @@
     vacuous         true of it, and it says too little: it refuses too few of the other values, or it is true of what is
                     printed or written where the program does nothing
     duplicate       refuses no other value that an earlier test of the suite with the same call does not refuse
-    flaky           true of one run of the reference and not of the other: their dicts are in another order
+    flaky           true of one order of the right value's dicts and not of another, where that hangs on the hash seed
     kept            otherwise
 
 The other values are those near the right one (`neighbours.py`) and those that the problem's own mutants return for the
@@ -108,28 +108,31 @@ def related(
     tolerance: Tolerances,
     earlier: set[Place],
     untouched: Sequence[bytes] = (),
-    other: bytes = b"",
+    others: Sequence[bytes] = (),
 ) -> tuple[Status, str]:
     """What became of a test whose call, or the question of all its `calls`, returns `right`, and why it is rejected.
-    `mutants`: encoded plain values; `untouched`: what its question comes to if the program does nothing; `other`: as in
-    `ReferenceValue`. Adds to `earlier` what a kept one refuses."""
+    `mutants`: encoded plain values; `untouched`: what its question comes to if the program does nothing; `others`: as
+    in `ReferenceValue`. Adds to `earlier` what a kept one refuses."""
     assert test.relation is not None
     if test.look and (not is_data(right) or (test.calls and is_by_identity(right))):
         return Status.REJECTED, Reason.NOT_PLAIN_DATA
     if not (len(right) <= _MOST_BYTES if test.look else fits(test.relation, test.value, right)):
         return Status.REJECTED, Reason.TOO_LARGE
-    said, *idly, again = [
-        judge.tried_on(test.look, [each])[0] if test.look else says(test.relation, test.value, each, tolerance)
-        for each in (right, *untouched, other or right)
-    ]
-    if said is not again:  # it asks for an order that hangs on the hash seed
+
+    def said_of(value: bytes) -> bool | None:
+        if test.look:
+            return judge.tried_on(test.look, [value])[0]
+        return says(test.relation, test.value, value, tolerance) if test.relation else None
+
+    said = said_of(right)
+    if any(said_of(each) is not said for each in others):  # it asks for an order that hangs on the hash seed
         return Status.FLAKY, "flaky"
     if said is None:
         return Status.REJECTED, Reason.EVALUATION_ERROR
     if not said:
         is_told = not _may_be_true(judge, test, right, tolerance)
         return (Status.WRONG_RELATION, "") if is_told else (Status.REJECTED, Reason.NOT_PLAIN_DATA)
-    if any(idly):
+    if any(map(said_of, untouched)):
         return Status.VACUOUS, ""
     asked = test, right, mutants, tolerance
     refused = _refused_by_look(judge, *asked) if test.look else _refused(*asked)

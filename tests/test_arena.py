@@ -540,6 +540,16 @@ def test_any_failing_test_is_replayed_later_as_it_was(sandbox: LocalSandbox, val
     assert [[replay.verdict for replay in row[0].duel.replays] for row in score.suites] == [[F], [P]]
 
 
+def test_a_failing_test_whose_arguments_and_value_are_large_is_replayed(sandbox: LocalSandbox) -> None:
+    """Each has room by itself; the value of the suite is wrong and small."""
+    problem = Problem("same", "?", "same", reference_solution="def same(x):\n    return x\n")
+    arena = arena_of(sandbox)
+    suite = "assert same('ab' * 30000) == None\nassert same([0] * 20000) == None\n"
+    play(arena, "def same(x):\n    return 0\n", suite, problem=problem)
+    score = play(arena, "def same(x):\n    return x\n", "", problem=problem)
+    assert [replay.verdict for replay in score.codes[0].replays] == [P, P]
+
+
 # What is remembered
 
 

@@ -126,7 +126,7 @@ class Judge:
         """Every accepted test as data, or why its expressions have none. Literals need no evaluation; the rest runs in
         two processes per suite."""
         waiting = [[test for test in suite if test.arguments is None or test.value is None] for suite in suites]
-        texts = [tuple(test.expression for test in tests) for tests in waiting if tests]
+        texts = [tuple(map(_expression, tests)) for tests in waiting if tests]
         jobs = [ExpressionsJob(each, hash_seed=seed, packages=_packages(each)) for each in texts for seed in HASH_SEEDS]
         results = iter(self._evaluated(jobs))
         evaluated = []
@@ -286,13 +286,18 @@ def _packages(expressions: Iterable[str]) -> tuple[str, ...]:
     return installed(packages_in(" ".join(expressions)))
 
 
+def _expression(test: WrittenTest) -> str:
+    """What there is to evaluate: not the value of a literal, which may take as much room as the arguments."""
+    return (test if test.value is None else replace(test, stated="None")).expression
+
+
 def _as_data(test: WrittenTest, evaluated: Iterator[Expectation | Reason]) -> Expectation | Reason:
     """`evaluated`: what the expressions of tests come to that are no literals, one after another."""
     is_literal = test.arguments is not None and test.value is not None
     stated = Expectation(test.arguments or b"", test.value or b"") if is_literal else next(evaluated)
     if isinstance(stated, Reason):
         return stated
-    value = b"" if test.stated is None else stated.value
+    value = b"" if test.stated is None else stated.value if test.value is None else test.value
     return replace(stated, value=value, look=test.look, relation=test.relation, calls=test.calls, or_look=test.or_look)
 
 

@@ -352,6 +352,24 @@ OTHERS = {
 }
 
 
+NUMBERS = """
+from gmpy2 import mpfr, mpq, mpz
+from mpmath import mp, mpf
+def f(x):
+    mp.dps = 50
+    return [mpz(2) ** 70, mpq(2, 8), mpq(2, 5), mpfr(2) / 4, mpf(2), mpf("inf"), mpf(2) ** 4000, mpf(2) ** 40000], {mpz(2)}
+"""
+
+
+def test_numbers_of_any_precision_are_the_ones_that_they_equal(sandbox: LocalSandbox) -> None:
+    if len(installed(("gmpy2", "mpmath"))) < 2:
+        pytest.skip("gmpy2 or mpmath is not installed")
+    large, fraction = {"i": hex(2**70)}, {"k": ["Fraction", 2, 5]}
+    whole = {"k": ["Fraction", {"i": hex(2**4000)}, 1]}
+    exact = [large, 0.25, fraction, 0.5, 2.0, {"f": "inf"}, whole, {"o": "mpf"}]
+    assert value(sandbox, NUMBERS) == {"t": [exact, {"s": [2]}]}
+
+
 @pytest.mark.parametrize(
     ("sandbox", "name"),
     [

@@ -366,6 +366,28 @@ def _rational(base: Any, value: Any) -> Any:
     return above if below == 1 else sys.modules["fractions"].Fraction(above, below)
 
 
+def _ratio(base: Any, value: Any) -> Any:
+    """gmpy2's and mpmath's numbers of any precision: the float that each equals, or else the Fraction."""
+    try:
+        number = float(value)
+        if value == number or value != value:
+            return number
+    except OverflowError:
+        pass
+    if hasattr(value, "man_exp"):
+        mantissa, exponent = map(int, value.man_exp)
+        if abs(exponent) > _MOST_BITS:
+            raise Opaque
+        parts = mantissa << max(exponent, 0), 1 << max(-exponent, 0)
+    else:
+        parts = value.as_integer_ratio()
+    return sys.modules["fractions"].Fraction(*map(int, parts))
+
+
+_MOST_BITS = 1 << 14
+"""Of the two numbers of a Fraction that is told."""
+
+
 def _bytes_of(base: Any, value: Any) -> Any:
     if value.format not in "Bbc" or value.ndim != 1:
         raise Opaque
@@ -428,6 +450,11 @@ _AS_PLAIN: tuple[tuple[str, str, Callable[[Any, Any], Any]], ...] = (
     ("builtins", "memoryview", _bytes_of),
     ("numpy", "generic", _scalar),
     ("sympy", "Rational", _rational),
+    ("gmpy2", "mpz", lambda base, value: int(value)),
+    *(
+        (module, name, _ratio)
+        for module, name in (("gmpy2", "mpq"), ("gmpy2", "mpfr"), ("mpmath.ctx_mp_python", "_mpf"))
+    ),
 )
 
 

@@ -663,6 +663,35 @@ def test_wrong_arguments_are_refused(arguments: list[str], message: str, tmp_pat
     given = {name: value for name, value in given.items() if name not in arguments}
     assert main(["eval", *[part for pair in given.items() for part in pair], *arguments]) == 2
     assert message in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--problems", "empty.jsonl"], 2, "must hold a usable problem, got none"),
+        (["--problems", "mbpp=gone.jsonl"], 2, "gone.jsonl must be a directory or a file"),
+        (["--problems", "mbpp=bad.jsonl"], 1, "bad.jsonl:2: the line must be one JSON object"),
+        (["--player", "recorded:record.jsonl"], 2, "the record must hold at least 32 codes of 'bundled/run-lengths'"),
+    ],
+)
+def test_an_evaluation_that_cannot_begin_leaves_nothing(
+    arguments: list[str], status: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "bad.jsonl").write_text('{"task_id": 1}\nno JSON\n')
+    duel = {"problem_id": "a", "question": "Q", "entry_point": "f", "reference_solution": RIGHT}
+    (tmp_path / "record.jsonl").write_text(json.dumps({**duel, "codes": [RIGHT], "suites": [[""]]}) + "\n")
+    there = sorted(tmp_path.iterdir())
+    given = {"--player": "oracle", "--problems": "bundled", **dict([arguments]), "-o": "deep/out"}
+    assert main(["eval", *[part for pair in given.items() for part in pair]]) == status
+    assert message in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == there
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "out").mkdir()
+    assert main(["eval", *[part for pair in given.items() for part in pair]]) == status
+    assert (tmp_path / "deep" / "out").is_dir(), "which the user made"
 
 
 def test_programs_of_no_question_that_is_asked_are_refused(tmp_path: Path, problems: Path, capsys: Any) -> None:

@@ -10,7 +10,8 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ from codea1_env.problems.sources.rows import rows_of_source
 from codea1_env.sandbox import open_sandbox
 from codea1_env.sandbox.protocol import Sandbox
 from codea1_env.terminal import Progress, markdown_table, printable
-from codea1_env.whole_files import RunLock, write_whole
+from codea1_env.whole_files import LOCK, RunLock, write_whole
 
 DESCRIPTION = (
     "Measure one player in one seat. A coder writes n programs for each question, which run on all its tests "
@@ -124,26 +125,16 @@ def _eval(options: argparse.Namespace) -> int:
     if options.select_by is not None:
         players.require_player(options.select_by, "tester")
     prompts = players.prompts_of(options, [options.player, *filter(None, [options.select_by])])
-    try:
-        options.output.mkdir(parents=True, exist_ok=True)
-        lock = RunLock(options.output, alone=True)
-    except OSError as error:
-        raise OSError(
-            f"--output must be where a directory can be made, got {options.output}: {error.strerror}"
-        ) from error
-    try:
-        with open_sandbox(options.sandbox, options.workers) as sandbox:
-            sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
-            _require_programs(options, sets, against)
-            report = _measured(options, plan, sets, prompts, against, sandbox)
-            for name in sets:
-                if unusable := _unusable(_file_of(name, options).with_suffix(".report.jsonl")):
-                    report["sets"][name]["unusable"] = unusable
+    with _directory(options.output), open_sandbox(options.sandbox, options.workers) as sandbox:
+        sets = {name: _problems(name, spec, options, sandbox) for name, spec in named.items()}
+        _require_programs(options, sets, against)
+        report = _measured(options, plan, sets, prompts, against, sandbox)
+        for name in sets:
+            if unusable := _unusable(_file_of(name, options).with_suffix(".report.jsonl")):
+                report["sets"][name]["unusable"] = unusable
         text, table = json.dumps(report, indent=1), as_table(report)
         for file, content in (("results.json", text), ("table.md", table)):
             write_whole(options.output / file, content + "\n")
-    finally:
-        lock.release()
     say(f"wrote {options.output}")
     is_measured = any(record["problems"] for record in report["sets"].values())
     if options.json or is_measured:
@@ -155,6 +146,29 @@ def _eval(options: argparse.Namespace) -> int:
     more = f"; {len(why) - _SHOWN} more, see results.json" if len(why) > _SHOWN else ""
     say(printable(f"nothing was measured, every problem is left out: {'; '.join(why[:_SHOWN])}{more}", is_line=True))
     return FAILED
+
+
+@contextmanager
+def _directory(output: Path) -> Iterator[None]:
+    """No other run writes to the results' directory meanwhile. One that is made here is gone after an error that comes
+    before anything of use is in it."""
+    made = [each for each in (output, *output.parents) if not each.exists()]
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        lock = RunLock(output, alone=True)
+    except OSError as error:
+        raise OSError(f"--output must be where a directory can be made, got {output}: {error.strerror}") from error
+    try:
+        yield
+    except BaseException:
+        if made and {each.name for each in output.iterdir()} <= {LOCK}:
+            (output / LOCK).unlink(missing_ok=True)
+            with suppress(OSError):  # somebody else may have put something there
+                for each in made:
+                    each.rmdir()
+        raise
+    finally:
+        lock.release()
 
 
 def say_failed(report: Mapping[str, Any]) -> int:
@@ -349,8 +363,15 @@ def _kept(source: Source, spec: str, kept: Path, sandbox: Sandbox, options: argp
         origin["subset"] = _digest(Path(options.subset))
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)
-        write_whole(told, json.dumps(origin) + "\n")
-        return _imported(source, spec.partition("=")[2], kept, sandbox, options)
+        try:
+            write_whole(told, json.dumps(origin) + "\n")
+            return _imported(source, spec.partition("=")[2], kept, sandbox, options)
+        except BaseException:  # a part of an import is no set
+            for file in (told, kept.with_suffix(".report.jsonl")):
+                file.unlink(missing_ok=True)
+            with suppress(OSError):  # other sets may be there
+                kept.parent.rmdir()
+            raise
     known = json_object(told.read_bytes(), str(told), FormatError) if told.exists() else origin
     parts = ("sha256" if origin["sha256"] else "file", *(["subset"] if "subset" in known else []))
     if any(known.get(part) != origin.get(part) for part in parts):

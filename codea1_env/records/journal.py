@@ -164,6 +164,8 @@ class Journal(Closing):
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, KeyboardInterrupt):
             error.add_note("the same command goes on")
+        elif error is not None and not self._file.closed and self.is_bare:  # what went wrong was the beginning
+            self.remove()
         super().__exit__(kind, error, trace)
 
 

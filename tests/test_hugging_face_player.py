@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 
 pytest.importorskip("torch")
@@ -194,6 +195,18 @@ def test_what_cannot_work_is_refused_with_the_reason(tmp_path: Path) -> None:
     strict.chat_template = "{{ raise_exception('no system role') }}"
     with pytest.raises(ConfigurationError, match="must take the prompt's messages, got: no system role"):
         player(tokenizer=strict).respond(REQUESTS)
+
+
+def test_a_hub_out_of_reach_is_asked_once_and_then_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's client would ask again for half a minute, for each file."""
+    asked = []
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", asked.append)
+    with pytest.raises(ConfigurationError, match="the model of nope must have .* that can be read, got nope: "):
+        HuggingFacePlayer.load("nope")
+    assert asked == []
+    assert not huggingface_hub.constants.HF_HUB_OFFLINE, "the next one may be within reach"
 
 
 def test_it_reads_the_prompts_of_both_seats_unless_told_otherwise() -> None:

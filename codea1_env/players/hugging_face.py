@@ -19,12 +19,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from codea1_env.checks import require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
+from codea1_env.hub import hub_or_cache
 from codea1_env.language_models import loading, lora
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import base_of, require_model, unfit
@@ -102,8 +104,9 @@ class HuggingFacePlayer:
         if Path(where).suffix == ".gguf":
             require_model(Path(where), what)
         told = {} if Path(where).is_file() else {"revision": revision}
-        tokenizer = loading.load_tokenizer(where, what, **told)
-        model = loading.load_weights(where, what, tokenizer, dtype=dtype, **told)
+        with nullcontext() if Path(where).exists() else hub_or_cache():
+            tokenizer = loading.load_tokenizer(where, what, **told)
+            model = loading.load_weights(where, what, tokenizer, dtype=dtype, **told)
         why_slow = unfit(model.config.to_dict())
         if loading.is_adapted(model):  # whatever it is of PEFT's, transformers computes it
             why_slow = why_slow or "must be a base alone, got one with an adapter in it"

@@ -14,6 +14,7 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.extras import extra
+from codea1_env.hub import hub_or_cache
 from codea1_env.problems.sources.draft import Row, Source, json_value, shown
 
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json")
@@ -99,7 +100,8 @@ def hub_rows(hub_id: str, split: str, revision: str | None = None) -> Iterator[R
     with extra("data", "data sets from the hub need"):
         import datasets
     try:
-        loaded = datasets.load_dataset(hub_id, split=split, revision=revision)
+        with hub_or_cache():
+            loaded = datasets.load_dataset(hub_id, split=split, revision=revision)
     except Exception as error:  # the hub's client has no one base of what a network can do to it
         raise FormatError(
             f"the data set {hub_id} must be within reach, got {type(error).__name__}: {error}; "

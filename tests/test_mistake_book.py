@@ -295,3 +295,21 @@ def test_a_malformed_file_is_refused_with_its_line_and_what_it_must_be(
 def test_a_question_is_named_by_a_text() -> None:
     with pytest.raises(ConfigurationError, match="problem_id must be a string, got 5"):
         MistakeBook().record(5, (), [TestCase("f(1)", "1")])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "must"),
+    [
+        (((), None), "failures must be a list of TestCase objects, got None"),
+        (("f(1)", ()), r"passes must be a list of TestCase objects, got 'f\(1\)'"),
+        (((), ["assert f(1) == 1"]), r"failures must be a list of TestCase objects, got \('assert f\(1\) == 1',\)"),
+        (((), [("f(1)", "1")]), "failures must be a list of TestCase objects"),
+    ],
+)
+def test_a_visit_of_anything_but_tests_is_refused_and_changes_nothing(given: tuple[Any, Any], must: str) -> None:
+    book = MistakeBook()
+    with pytest.raises(ConfigurationError, match=must):
+        book.record("p", *given)
+    with pytest.raises(ConfigurationError, match="rated must be a list of RatedTest objects"):
+        book.record("p", (), (), rated=[TestCase("f(1)", "1")])  # type: ignore[list-item]
+    assert (len(book), book) == (0, MistakeBook())

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from codea1_env.checks import is_number, require
 from codea1_env.class_paths import is_imported
@@ -29,6 +30,7 @@ from codea1_env.mistake_book.parts import (
 from codea1_env.mistake_book.policies import BOOK_POLICIES, BookConfig, RatedTest, Shelf, Visit
 from codea1_env.reading.test_case import TestCase
 
+T = TypeVar("T")
 _RELEASED = BookConfig()
 
 
@@ -93,12 +95,18 @@ class MistakeBook:
         leaves the book; then every failure of a new test increments it.
 
         Multiplicity counts. The pass of a test that is not, or no longer, in the book is ignored. `failed_replays` and
-        `rated` are for rules that ask for them (`BookConfig`). Raises ConfigurationError for a `problem_id` that is no
-        string, and if a user's policy keeps something that no file can hold. The book does not change then.
+        `rated` are for rules that ask for them (`BookConfig`). Raises ConfigurationError for values of another
+        type, and if a user's policy keeps something that no file can hold. The book does not change then.
         """
         require(isinstance(problem_id, str), "problem_id", "be a string", problem_id)
+        visit = Visit(
+            _all("passes", passes, TestCase),
+            _all("failures", failures, TestCase),
+            _all("failed_replays", failed_replays, TestCase),
+            _all("rated", rated, RatedTest),
+        )
         shelf = (self._shelves.get(problem_id) or Shelf()).copy()
-        self._config.rule.visited(shelf, Visit(tuple(passes), tuple(failures), tuple(failed_replays), tuple(rated)))
+        self._config.rule.visited(shelf, visit)
         name = f"what the book's policy {self._config.policy!r} keeps"
         for table in (shelf.frequencies, shelf.qualities):
             require(isinstance(table, dict), name, "be dicts of tests and numbers", table)
@@ -206,6 +214,14 @@ class MistakeBook:
         if parts not in (None, saved.parts):
             book._shelves = Shelves.of(dict(book._shelves.items()), parts)
         return book
+
+
+def _all(name: str, given: Iterable[T], kind: type[T]) -> tuple[T, ...]:
+    must = f"be a list of {kind.__name__} objects"
+    require(isinstance(given, Iterable) and not isinstance(given, str), name, must, given)
+    all_of_it = tuple(given)
+    require(all(isinstance(each, kind) for each in all_of_it), name, must, all_of_it)
+    return all_of_it
 
 
 def _is_test(given: object) -> bool:

@@ -33,7 +33,7 @@ class Closing:
 
 @contextmanager
 def interrupts_later() -> Iterator[None]:
-    """A Ctrl-C that comes meanwhile takes effect at the end. In the main thread only: no other one gets any."""
+    """A Ctrl-C or SIGTERM that comes meanwhile takes effect at the end. In the main thread only: no other gets any."""
     handler = signal.getsignal(signal.SIGINT)
     if handler is None or threading.current_thread() is not threading.main_thread():
         yield
@@ -44,8 +44,10 @@ def interrupts_later() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-        if seen:
+        if seen and seen[0] == signal.SIGINT:
             signal.raise_signal(signal.SIGINT)
+        elif seen:
+            raise KeyboardInterrupt(seen[0])
 
 
 def end_with(parent: int) -> None:

@@ -2,9 +2,9 @@
 
 Ctrl-C while it starts ends it at once with 130, as it does later, without a traceback. The first imports take longer
 than a finger, and whatever is being imported may turn an exception into another one; so until `interrupts_as_usual` a
-Ctrl-C ends the process where it stands, which has not begun anything. Does not touch the signals and streams of
-programs that import the package, and cannot do anything about Python's own start and its search for this package, some
-30 ms in which no line of ours has run.
+Ctrl-C ends the process where it stands, which has not begun anything. SIGTERM, as schedulers send it, is a Ctrl-C that
+came to one process alone. Does not touch the signals and streams of programs that import the package, and cannot do
+anything about Python's own start and its search for this package, some 30 ms in which no line of ours has run.
 """
 
 # Nothing here may take time: `signal` and `pathlib` import for some 20 ms, what is behind them is there already.
@@ -14,6 +14,7 @@ import sys
 
 INTERRUPTED, CLOSED = 130, 141
 """Exit codes of commands and recipes: Ctrl-C; whoever read the output left."""
+_PID = os.getpid()
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _RECIPES = (os.path.join(_HERE, "agents"), os.path.join(_HERE, "baselines"))
 _SCRIPTS = (*_RECIPES, os.path.join(_HERE, "experiments"))
@@ -21,8 +22,11 @@ _SCRIPTS = (*_RECIPES, os.path.join(_HERE, "experiments"))
 
 def end_on_interrupt() -> None:
     """From now on, if this process was started as `codea1` or as a recipe that lies beside the package."""
-    if _is_ours(_RECIPES) and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-        _signal.signal(_signal.SIGINT, _end)
+    if not _is_ours(_RECIPES):
+        return
+    for number, usual in ((_signal.SIGINT, _signal.default_int_handler), (_signal.SIGTERM, _signal.SIG_DFL)):
+        if _signal.getsignal(number) == usual:  # else the caller wants it ignored
+            _signal.signal(number, _end)
 
 
 def open_closed_streams() -> None:
@@ -55,9 +59,23 @@ def lost_output() -> OSError | None:
 
 
 def interrupts_as_usual() -> None:
-    """From now on Ctrl-C is a KeyboardInterrupt: whoever calls this catches it."""
-    if _signal.getsignal(_signal.SIGINT) is _end:
-        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    """From now on Ctrl-C is a KeyboardInterrupt, and so is SIGTERM, with its number: whoever calls this catches it."""
+    for number, usual in ((_signal.SIGINT, _signal.default_int_handler), (_signal.SIGTERM, _as_interrupt)):
+        if _signal.getsignal(number) is _end:
+            _signal.signal(number, usual)
+
+
+def _as_interrupt(number: int, frame: object) -> None:
+    if os.getpid() != _PID:  # a fork, whose parent ends it
+        _signal.signal(number, _signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        return
+    _signal.signal(number, _signal.SIG_IGN)  # it is obeyed: a second one must not interrupt the end
+    handler = _signal.getsignal(_signal.SIGINT)
+    if callable(handler) and handler is not _signal.default_int_handler:
+        handler(number, frame)
+    else:
+        raise KeyboardInterrupt(number)
 
 
 def _end(number: int, frame: object) -> None:

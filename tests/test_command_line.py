@@ -233,7 +233,8 @@ def test_streams_that_the_caller_closed_are_the_null_device(name: str) -> None:
     assert (with_none.returncode, without_output.returncode, without_output.stderr) == (0, 0, b"")
 
 
-def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_its_journal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_its_journal(number: int, tmp_path: Path) -> None:
     psutil = pytest.importorskip("psutil")
     arguments = ["tournament", "--coder", "oracle", "--tester", "fuzz", "--samples", "100"]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
@@ -250,7 +251,7 @@ def test_ctrl_c_in_a_tournament_is_one_line_and_leaves_its_journal(tmp_path: Pat
         assert process.poll() is None
         time.sleep(0.05)
         children = process.children(recursive=True)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, errors = process.communicate(timeout=60)
     assert (process.returncode, out, errors) == (130, b"", b"codea1: interrupted; the same command goes on\n")
     _, alive = psutil.wait_procs(children, timeout=20)

@@ -203,7 +203,7 @@ def test_a_hub_out_of_reach_is_asked_once_and_then_the_cache(tmp_path: Path, mon
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", asked.append)
-    with pytest.raises(ConfigurationError, match="the model of nope must have .* that can be read, got nope: "):
+    with pytest.raises(ConfigurationError, match=r"the model of nope must have .* that can be read, got nope: "):
         HuggingFacePlayer.load("nope")
     assert asked == []
     assert not huggingface_hub.constants.HF_HUB_OFFLINE, "the next one may be within reach"

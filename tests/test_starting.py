@@ -77,3 +77,27 @@ def test_ctrl_c_in_a_program_that_imports_the_package_stays_its_own(tmp_path: Pa
     assert interrupted(["mine.py"], "none", tmp_path) == (0, "own\n", "")
     code, _, said = interrupted(["mine.py"], "gymnasium", tmp_path)
     assert (code, "KeyboardInterrupt" in said) == (-2, True)
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does_and_a_fork_of_it_as_usual(tmp_path: Path) -> None:
+    """A process that is forked answers to its parent, and one whose Ctrl-C is ignored may still be asked to end."""
+    script = """
+import os, signal, sys
+from codea1_env import starting
+
+starting.interrupts_as_usual()
+if not (child := os.fork()):
+    signal.raise_signal(signal.SIGTERM)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+try:
+    signal.raise_signal(signal.SIGTERM)
+except KeyboardInterrupt:
+    signal.raise_signal(signal.SIGTERM)
+    print("ended once")
+"""
+    (tmp_path / "codea1").write_text(script)
+    for preamble in ("", "trap '' INT; "):
+        command = ["sh", "-c", f'{preamble}exec "$0" "$1"', sys.executable, str(tmp_path / "codea1")]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "-15\nended once\n", "")

@@ -193,14 +193,14 @@ def test_rows_without_scores_move_no_weights(trainer: Preset, base: Path, tmp_pa
         assert not any(tensor.any() for tensor in added) if added else runs.same_weights(final, base)
 
 
-def pressed(patch: pytest.MonkeyPatch, times: int, method: str = "play") -> None:
+def pressed(patch: pytest.MonkeyPatch, times: int, method: str = "play", number: int = signal.SIGINT) -> None:
     """Ctrl-C in the second round, so often, behind that method; it reaches the main thread, as a key press does."""
     call = getattr(Recipe, method)
 
     def press(run: Recipe, index: int, *rest: Any) -> Any:
         found = call(run, index, *rest)
         for _ in range(times if index == 1 else 0):
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
         return found
 
     patch.setattr(Recipe, method, press)
@@ -214,13 +214,15 @@ def test_ctrl_c_behind_a_rounds_checkpoint_lets_the_next_round_be_the_last(base,
     assert runs.last_checkpoint(tmp_path / "coder").name == "checkpoint-3"
 
 
-@pytest.mark.parametrize(("times", "last"), [(1, 2), (2, 1)])
-def test_ctrl_c_ends_a_recipe_with_130_and_a_second_one_at_once_without_a_checkpoint(
-    times: int, last: int, bases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+@pytest.mark.parametrize(
+    ("number", "times", "last"), [(signal.SIGINT, 1, 2), (signal.SIGINT, 2, 1), (signal.SIGTERM, 2, 2)]
+)
+def test_ctrl_c_and_sigterm_end_a_recipe_with_130_and_a_second_ctrl_c_at_once_without_a_checkpoint(
+    number: int, times: int, last: int, bases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    pressed(monkeypatch, times)
-    handler, output = signal.getsignal(signal.SIGINT), tmp_path / "run"
+    pressed(monkeypatch, times, number=number)
+    handler, output = signal.getsignal(number), tmp_path / "run"
     argv = ("--preset", "smoke", "--rounds", "3", "--output", str(output))
     runs.run_here("agents/train_grpo.py", *argv, cache=bases, patch=monkeypatch, capsys=capsys, status=130)
     assert {runs.last_checkpoint(output / seat).name for seat in runs.SEATS} == {f"checkpoint-{last}"}
-    assert signal.getsignal(signal.SIGINT) is handler
+    assert signal.getsignal(number) is handler

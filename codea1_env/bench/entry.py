@@ -193,7 +193,9 @@ def run_recipe(
         )
         try:
             status = process.wait()
-        except KeyboardInterrupt:  # which the recipe has got, too: it saves what it has
+        except KeyboardInterrupt as error:  # which the recipe has got, too: it saves what it has
+            if error.args:  # SIGTERM, which it may not have got
+                process.terminate()
             process.wait()
             raise
     if status:

@@ -98,7 +98,7 @@ def _parser(given: Sequence[str]) -> Parser:
     parser = Parser(
         prog="codea1",
         description="The game of code against tests. Each command has --help with examples.",
-        epilog="Exit codes: 0 success, 1 part of the work failed, 2 wrong arguments, 130 Ctrl-C.",
+        epilog="Exit codes: 0 success, 1 part of the work failed, 2 wrong arguments, 130 Ctrl-C or SIGTERM.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"codea1 {__version__}, judge {VERSION}")

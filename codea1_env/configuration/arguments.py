@@ -113,8 +113,8 @@ def parse_arguments(
 
 
 def exit_status(main: Callable[[], int]) -> int:
-    """Run a recipe and return its exit code; 130 if Ctrl-C stops it outside the rounds (inside, it leaves a checkpoint
-    first).
+    """Run a recipe and return its exit code; 130 if Ctrl-C or SIGTERM stops it (within the rounds, behind a
+    checkpoint).
 
     An error of ours is one line, with the status 2 if it is about what was given and 1 otherwise; an unforeseen error
     keeps its traceback, of which code of one's own is told its part.

@@ -26,7 +26,6 @@ from typing import Any
 from codea1_env.checks import require_whole
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
-from codea1_env.hub import hub_or_cache
 from codea1_env.language_models import loading, lora
 from codea1_env.language_models.continuous import ContinuousEngine
 from codea1_env.language_models.directories import base_of, require_model, unfit
@@ -35,6 +34,7 @@ from codea1_env.language_models.rollouts import RolloutEngine, RolloutRequest
 from codea1_env.players.chat import Prompt, chat_messages, prompt_text, said_text
 from codea1_env.players.player import DEFAULT_SAMPLING, Request, Response, Sampling, TesterRequest, generator_for
 from codea1_env.players.templates import Begun, begun, end_of_block
+from codea1_env.problems.sources.hub import hub_or_cache
 
 with extra("train", "HuggingFacePlayer needs"):
     import torch

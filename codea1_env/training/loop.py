@@ -1,6 +1,7 @@
 """The parts of a recipe's loop: policies, rounds, questions, the arena, metrics, checkpoints.
 
-Ctrl-C within the rounds lets the round finish and saves all seats. Does not know any method: that is the recipe's.
+Ctrl-C or SIGTERM within the rounds lets the round finish and saves all seats. Does not know any method: that is the
+recipe's.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ class Recipe:
         self._sampled = sum(int(record.get(TOKENS) or 0) for record in run.records())  # all that spend any log it
         self._began = 0.0
         self._saved = 0  # rounds done in the last checkpoint of this start
-        self._callers: Any = None  # handler of Ctrl-C
+        self._callers: dict[int, Any] = {}  # handlers of Ctrl-C and SIGTERM
         run.restore_questions(self._chooser.restore)
 
     def __str__(self) -> str:
@@ -296,21 +297,24 @@ class Recipe:
         self._run.copy()
 
     def _listen(self) -> None:
-        """From now on the first Ctrl-C lets the round finish, and a second one is a KeyboardInterrupt."""
+        """From now on the first Ctrl-C or SIGTERM lets the round finish. A second Ctrl-C is a KeyboardInterrupt, a
+        second SIGTERM nothing: a scheduler sends it to a process and to its group."""
 
         def stop(number: int, frame: object) -> None:
+            if self.interrupted and number == signal.SIGTERM:
+                return
             if self.interrupted:
                 raise KeyboardInterrupt
             self.interrupted = True
             self._journal.say("stopping after this round (Ctrl-C again: at once, without a checkpoint)")
 
         if threading.current_thread() is threading.main_thread():
-            self._callers = signal.signal(signal.SIGINT, stop)
+            self._callers = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def _listen_no_more(self) -> None:
-        if self._callers is not None:
-            signal.signal(signal.SIGINT, self._callers)
-            self._callers = None
+        for number, handler in self._callers.items():
+            signal.signal(number, handler)
+        self._callers = {}
 
     @property
     def _players(self) -> dict[str, Policy | Frozen]:

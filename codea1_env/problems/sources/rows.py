@@ -14,8 +14,8 @@ from typing import Any
 
 from codea1_env.errors import ConfigurationError, FormatError
 from codea1_env.extras import extra
-from codea1_env.hub import hub_or_cache
 from codea1_env.problems.sources.draft import Row, Source, json_value, shown
+from codea1_env.problems.sources.hub import hub_or_cache
 
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json")
 _BATCH_ROWS = 256

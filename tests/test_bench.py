@@ -226,6 +226,7 @@ def test_what_is_fixed_is_refused_before_anything_runs(
         (["-o", "x.txt"], "-o must be a file that ends in .json"),
         (["--model", "nowhere"], "--model must be a directory"),
         (["--family", "fineprint"], "--family must be one of bands, miniature"),
+        (["--model", "."], "--model must be left out for the family bands, got ."),
     ],
 )
 def test_wrong_arguments_end_with_one_line(

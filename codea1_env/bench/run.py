@@ -44,6 +44,7 @@ def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path 
     began, own = time.monotonic(), cpu_s(resource.RUSAGE_SELF)
     run = file.with_suffix("")
     is_new = not run.exists()
+    _with_model(track.preset(), track, model)  # a wrong one is refused before anything is written
     preset = _with_model(prepared(entry, track, run), track, model)
     if entry.recipe is None:
         model_place = base_of(preset)

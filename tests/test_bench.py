@@ -224,7 +224,7 @@ def test_what_is_fixed_is_refused_before_anything_runs(
         (["base", "--part", "advantage=a:B"], "base must come without --config and --part"),
         (["--seed", "-1"], "--seed must be in"),
         (["-o", "x.txt"], "-o must be a file that ends in .json"),
-        (["--model", "nowhere"], "--model must be a directory"),
+        (["--model", "nowhere"], "--model must be left out for the family bands, got nowhere"),
         (["--family", "fineprint"], "--family must be one of bands, miniature"),
         (["--model", "."], "--model must be left out for the family bands, got ."),
     ],

@@ -19,7 +19,6 @@ from codea1_env.arena.arena import Arena
 from codea1_env.bench.entry import Entry, cpu_s, prepared, train
 from codea1_env.bench.files import BenchFile, Cell, write_bench
 from codea1_env.bench.track import PUBLIC, Track, track_of
-from codea1_env.checks import require
 from codea1_env.configuration.arguments import read_configuration, read_record
 from codea1_env.configuration.model_sections import PretrainedModel
 from codea1_env.configuration.presets import Preset
@@ -44,7 +43,6 @@ def run_entry(entry: Entry, track: Track, file: Path, *, seed: int, model: Path 
     began, own = time.monotonic(), cpu_s(resource.RUSAGE_SELF)
     run = file.with_suffix("")
     is_new = not run.exists()
-    _with_model(track.preset(), track, model)  # a wrong one is refused before anything is written
     preset = _with_model(prepared(entry, track, run), track, model)
     if entry.recipe is None:
         model_place = base_of(preset)
@@ -138,11 +136,9 @@ def _compared(then: Sequence[Cell], now: Sequence[Cell], *, exactly: bool) -> li
 
 
 def _with_model(preset: Preset, track: Track, model: Path | None) -> Preset:
-    if track.needs_model and model is None:
-        raise ConfigurationError(f"--model must be a directory with the base for the family {track.family}, got none")
+    track.require_model(model)
     if model is None:
         return preset
-    require(bool(track.needs_model), "--model", f"be left out for the family {track.family}", model)
     return dataclasses.replace(preset, model=PretrainedModel(str(model), context=preset.model.context))
 
 

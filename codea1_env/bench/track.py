@@ -98,6 +98,12 @@ class Track:
         """What an entry changes."""
         return load_preset(None, self.file)
 
+    def require_model(self, model: Path | None) -> None:
+        """Raise ConfigurationError unless this is the base that is asked for, or None where none is."""
+        must = f"be {'a directory with the base' if self.needs_model else 'left out'} for the family {self.family}"
+        is_right = model is not None and model.is_dir() if self.needs_model else model is None
+        require(is_right, "--model", must, "none" if model is None else model)
+
     def require_kept(self, preset: Preset) -> None:
         """Raise ConfigurationError for an entry that changes what is the same for all."""
         ours = self.preset()

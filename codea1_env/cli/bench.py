@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace) -> int:
     named = Path("runs/bench") / f"{entry.name}-{track.budget}-{track.family}-{options.seed}.json"
     file: Path = options.output or named
     require(file.suffix == ".json", "-o", "be a file that ends in .json", file)
-    _require_model(options.model)
+    track.require_model(options.model)
     file.parent.mkdir(parents=True, exist_ok=True)
     require_place("-o", file)
     from codea1_env.bench.run import run_entry  # torch: a wrong argument must not wait for it

@@ -34,7 +34,7 @@ from codea1_env.sandbox import (
 )
 from codea1_env.sandbox.frames import HEADER, pack_job, read_job
 from codea1_env.sandbox.self_test import run_attacks
-from codea1_env.sandbox.zygotes import Zygote
+from codea1_env.sandbox.zygotes import Zygote, ZygoteKind
 
 NUMPY = ("numpy",)
 MODES = ((), *(pytest.param((layer,), marks=pytest.mark.slow) for layer in ("namespaces", "landlock")))
@@ -81,6 +81,17 @@ with LocalSandbox() as sandbox:
         command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(package.parent)!r}){body}"]
         done = subprocess.run(command, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("b'7'\n", "")
+
+
+def test_the_guard_of_a_zygote_does_not_keep_what_that_imported() -> None:
+    zygote = Zygote(ZygoteKind(packages=("numpy",), has_rare_modules=True))
+    try:
+        guard = zygote._process.pid
+        (own,) = map(int, Path(f"/proc/{guard}/task/{guard}/children").read_text().split())
+        pages = [int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in (guard, own)]
+    finally:
+        zygote.close()
+    assert 2 * pages[0] < pages[1]
 
 
 # It works

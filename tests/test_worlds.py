@@ -26,7 +26,7 @@ from codea1_env.rewards.duel import Verdict
 from codea1_env.sandbox import CallsJob, JobResult, LocalSandbox, OutcomeKind
 from codea1_env.sandbox.protocol import Limits
 from codea1_env.sandbox.scratch import Scratch
-from codea1_env.sandbox.tasks import Task, Waiting, zygote_kind
+from codea1_env.sandbox.tasks import Task, WaitingTasks, zygote_kind
 from codea1_env.sandbox.worlds import PACKAGES, World, installed, with_calls, world_of
 from codea1_env.sandbox.zygotes import Zygote, ZygoteKind
 from codea1_env.training.round.metrics import round_metrics
@@ -581,7 +581,7 @@ def test_a_worker_goes_on_with_what_it_has_then_takes_what_nobody_has_then_helps
     heads = {"": 3, "import threading\n": 1, "import numpy\n": 2, "import decimal\n": 1}
     jobs = [CallsJob(f"{head}def f(x): return x", "f", (), world=world_of(head)) for head in heads]
     plain, threads, numpy, decimal = kinds = [zygote_kind(job) for job in jobs]
-    waiting = Waiting(Task(job, ()) for job, count in zip(jobs, heads.values(), strict=True) for _ in range(count))
+    waiting = WaitingTasks(Task(job, ()) for job, count in zip(jobs, heads.values(), strict=True) for _ in range(count))
 
     def take(own: Sequence[ZygoteKind], other: Sequence[ZygoteKind]) -> ZygoteKind:
         return zygote_kind(waiting.take(own, [own, other]).job)

@@ -22,7 +22,7 @@ from codea1_env.sandbox.protocol import Job, JobResult, Outcome, OutcomeKind, Ow
 from codea1_env.sandbox.scheduling import Scheduling
 from codea1_env.sandbox.tasks import (
     Task,
-    Waiting,
+    WaitingTasks,
     absorb,
     give_up,
     has,
@@ -113,7 +113,7 @@ class LocalSandbox(Owned):
             self.require_usable()
             tasks = [Task(job, job.items) for job in jobs]
             try:
-                self._run(Waiting(task for task in tasks if not refused(task)))
+                self._run(WaitingTasks(task for task in tasks if not refused(task)))
             except BaseException as error:
                 _stop(self._workers)  # a candidate may still be running: no zygote is in a known state
                 if isinstance(error, OSError):  # too many open files, no room for a memory file
@@ -121,7 +121,7 @@ class LocalSandbox(Owned):
                 raise
             return [JobResult(tuple(task.outcomes), task.load_failure, tuple(task.denied)) for task in tasks]
 
-    def _run(self, waiting: Waiting) -> None:
+    def _run(self, waiting: WaitingTasks) -> None:
         """Work off what waits, with all workers."""
         running: dict[int, _Running] = {}
         poll = select.poll()

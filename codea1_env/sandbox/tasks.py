@@ -80,7 +80,7 @@ class Task:
         return self.load_failure is not None or is_whole
 
 
-class Waiting:
+class WaitingTasks:
     """Tasks that wait, those of one zygote together: to start one with large packages takes seconds."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:

@@ -85,6 +85,19 @@ values.NANS = _NANS
 START = struct.Struct("<IIIII")
 _HANDLES = (9, 10, 11)
 _leave = os._exit  # a program may have given the name to something else
+_GUARD = """
+import os, select, signal, sys
+zygote, child, parent, begun = map(int, sys.argv[2:])
+poll = select.poll()
+for handle in child, parent:
+    poll.register(handle, select.POLLIN)
+os.write(begun, b"G")
+os.close(begun)
+poll.poll()
+os.kill(zygote, signal.SIGKILL)
+os.waitpid(zygote, 0)
+os._exit(0)
+"""
 _WARM_UP = """
 import math
 from typing import List
@@ -177,14 +190,16 @@ def isolate(
             layers[name] = str(error)
 
     attempt("namespaces", isolation.enter_namespaces)
-    # The fork makes the child PID 1 of the new namespace. What stays outside is a guard: it ends with its parent
-    # process, which PDEATHSIG (tied to the parent's *thread*) cannot tell, and takes the zygote with it.
-    zygote = os.fork()
+    waits, begun = os.pipe()
+    zygote = os.fork()  # the first one of the new namespace
     if zygote:
-        os.dup2(null, 2)
-        os.close(null)
-        guard(zygote, control, parent)
+        os.close(control)
+        guard(zygote, parent, begun, null, is_large=bool(options["packages"] or options["site"]))
     os.close(parent)
+    os.close(begun)
+    if not os.read(waits, 1):  # the guard must be there, and needs no file from now on
+        os._exit(1)
+    os.close(waits)
     isolation.die_with_parent()
     if layers["namespaces"] is True:
         if commands:
@@ -217,19 +232,23 @@ def isolate(
     return layers, wide
 
 
-def guard(zygote: int, control: int, parent: int) -> None:
-    """Wait until the zygote or the parent ends, then end both this and the zygote."""
-    import select  # no candidate need be forked with it
+def guard(zygote: int, parent: int, begun: int, null: int, is_large: bool) -> None:
+    """What stays outside: it ends with its parent process, which PDEATHSIG (tied to the parent's *thread*) cannot tell,
+    and takes the zygote with it.
 
-    os.close(control)
-    child = os.pidfd_open(zygote)
-    poll = select.poll()
-    for handle in (child, parent):
-        poll.register(handle, select.POLLIN)
-    poll.poll()
-    os.kill(zygote, signal.SIGKILL)
-    os.waitpid(zygote, 0)
-    os._exit(0)
+    It holds all that was imported, of which the zygote soon has its own. Started anew it takes 7 MiB.
+    """
+    handles = os.pidfd_open(zygote), parent, begun
+    own = ["-I", "-S", "-c", _GUARD, os.path.abspath(__file__), *map(str, (zygote, *handles))]  # listed by this name
+    os.dup2(null, 2)  # of which the parent awaits the end
+    # This user may have no right any more to what is another one's.
+    if is_large and os.access(sys.executable, os.X_OK) and os.access(os.__file__, os.R_OK):
+        for handle in handles:
+            os.set_inheritable(handle, True)
+        with contextlib.suppress(OSError):
+            os.execve(sys.executable, [sys.executable, *own], {})
+    sys.argv = own[3:]
+    exec(_GUARD, {})
 
 
 def in_a_child(function: typing.Callable[..., None], *arguments: object) -> None:

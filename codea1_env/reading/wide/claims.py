@@ -26,6 +26,7 @@ from typing import NamedTuple
 from codea1_env.reading.grammar import RAISED
 from codea1_env.reading.parsing import names_in
 from codea1_env.reading.pure_expressions import Reason, Rejected, known_name
+from codea1_env.reading.wide import trees
 from codea1_env.reading.wide.displays import ITSELF
 
 COUNT_EQUAL = "assertCountEqual"
@@ -40,10 +41,6 @@ def _compare(operator: ast.cmpop) -> Callable[[Sequence[ast.expr]], ast.expr]:
 
 def _negated(node: ast.expr) -> ast.expr:
     return ast.UnaryOp(ast.Not(), node)
-
-
-def _call(name: str, *arguments: ast.expr) -> ast.expr:
-    return ast.Call(ast.Name(name, ast.Load()), list(arguments), [])
 
 
 _EQUAL = _compare(ast.Eq())
@@ -61,9 +58,9 @@ _TWO: Mapping[str, Callable[[Sequence[ast.expr]], ast.expr]] = {
     "assertGreaterEqual": _compare(ast.GtE()),
     "assertLess": _compare(ast.Lt()),
     "assertLessEqual": _compare(ast.LtE()),
-    COUNT_EQUAL: lambda sides: _call(COUNT_EQUAL, *sides[:2]),
-    "assertIsInstance": lambda sides: _call("isinstance", *sides[:2]),
-    "assertNotIsInstance": lambda sides: _negated(_call("isinstance", *sides[:2])),
+    COUNT_EQUAL: lambda sides: trees.call(COUNT_EQUAL, *sides[:2]),
+    "assertIsInstance": lambda sides: trees.call("isinstance", *sides[:2]),
+    "assertNotIsInstance": lambda sides: _negated(trees.call("isinstance", *sides[:2])),
 }  # fmt: skip
 _ONE: Mapping[str, Callable[[Sequence[ast.expr]], ast.expr]] = {
     "assertTrue": lambda sides: sides[0],
@@ -91,11 +88,11 @@ def condition_of(call: ast.Call) -> ast.expr | None:
 def _almost(sides: Sequence[ast.expr], named: Mapping[str | None, ast.expr]) -> ast.expr | None:
     if not 2 <= len(sides) <= 3 or set(named) - {*_NAMES, "places", "delta", "msg"}:
         return None
-    difference = _call("abs", ast.BinOp(sides[0], ast.Sub(), sides[1]))
+    difference = trees.call("abs", ast.BinOp(sides[0], ast.Sub(), sides[1]))
     if "delta" in named:
         return ast.Compare(difference, [ast.LtE()], [named["delta"]])
     places = sides[2] if len(sides) > 2 else named.get("places") or ast.Constant(_PLACES)
-    return ast.Compare(_call("round", difference, places), [ast.Eq()], [ast.Constant(0)])
+    return ast.Compare(trees.call("round", difference, places), [ast.Eq()], [ast.Constant(0)])
 
 
 RAISING = frozenset(("assertRaises", "assertRaisesRegex", "raises"))
@@ -125,9 +122,9 @@ def raising_condition(expects: ast.Call, name: str, body: Sequence[ast.stmt] | N
     names = list(dict.fromkeys(known_name(kind).rpartition(".")[2] for kind in kinds))
     if "" in names:
         raise Rejected(Reason.EXPECTS_EXCEPTION)
-    call = ast.Call(ast.Name(RAISED, ast.Load()), [called, *map(ast.Constant, names)], [])
-    right: ast.expr = ast.Constant(names[0]) if len(names) == 1 else ast.List([*map(ast.Constant, names)], ast.Load())
-    is_type = ast.Compare(_part(call, "raises"), [ast.Eq() if len(names) == 1 else ast.In()], [right])
+    call = trees.call(RAISED, called, *map(ast.Constant, names))
+    right: ast.expr = ast.Constant(names[0]) if len(names) == 1 else trees.listed(map(ast.Constant, names))
+    is_type = ast.Compare(trees.item(call, "raises"), [ast.Eq() if len(names) == 1 else ast.In()], [right])
     if pattern is None:
         return is_type
     try:
@@ -135,12 +132,11 @@ def raising_condition(expects: ast.Call, name: str, body: Sequence[ast.stmt] | N
     except Rejected:
         if not isinstance(pattern, ast.Constant) or not isinstance(pattern.value, str):
             raise
-        search = ast.Attribute(ast.Name("re", ast.Load()), "search", ast.Load())
-        found = ast.Call(ast.Name("bool", ast.Load()), [ast.Call(search, [pattern, _part(call, "message")], [])], [])
-        said = ast.Tuple([_part(call, "raises"), found], ast.Load())
-        rights = [ast.Tuple([ast.Constant(each), ast.Constant(True)], ast.Load()) for each in names]
-        return ast.Compare(said, [ast.In()], [ast.List([*rights], ast.Load())])
-    says = ast.Compare(ast.Constant(text), [ast.In()], [_part(call, "message")])
+        found = trees.call("bool", trees.call("re.search", pattern, trees.item(call, "message")))
+        said = trees.tupled(trees.item(call, "raises"), found)
+        rights = [trees.tupled(ast.Constant(each), ast.Constant(True)) for each in names]
+        return ast.Compare(said, [ast.In()], [trees.listed(rights)])
+    says = ast.Compare(ast.Constant(text), [ast.In()], [trees.item(call, "message")])
     return ast.BoolOp(ast.And(), [is_type, says])
 
 
@@ -169,9 +165,7 @@ def tried(statement: ast.stmt) -> TryStatement | None:
     if not _fails(body[1] if fails_inside else statement.orelse[0]) or (fails_inside and caught & _CATCHING_FAILURES):
         return None
     then = [each for each in handler.body if not isinstance(each, ast.Pass) and not _is_true(each)]
-    return TryStatement(
-        ast.Call(ast.Name("raises", ast.Load()), [handler.type], []), body[:1], handler.name or "", then
-    )
+    return TryStatement(trees.call("raises", handler.type), body[:1], handler.name or "", then)
 
 
 def _fails(statement: ast.stmt) -> bool:
@@ -206,12 +200,8 @@ def said_of(condition: ast.expr) -> Said:
     match kind:
         case ast.Compare(left=ast.Tuple(elts=[is_of, _]), comparators=[ast.List(elts=rows)]):  # with a pattern
             types = [row.elts[0] for row in rows if isinstance(row, ast.Tuple)]
-            kind = ast.Compare(is_of, [ast.In()], [ast.List(types, ast.Load())])
+            kind = ast.Compare(is_of, [ast.In()], [trees.listed(types)])
     return Said(kind, ast.Attribute(kind.left.value, ITSELF, ast.Load()))  # type: ignore[attr-defined]  # as it is made here
-
-
-def _part(call: ast.expr, name: str) -> ast.expr:
-    return ast.Subscript(call, ast.Constant(name), ast.Load())
 
 
 def _called(given: Sequence[ast.expr], keywords: list[ast.keyword]) -> ast.expr:

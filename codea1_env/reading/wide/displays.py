@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from codea1_env.reading.literals import NotLiteral, equality_key, literal_tree
 from codea1_env.reading.parsing import dump_of
 from codea1_env.reading.pure_expressions import given_in, known_name
+from codea1_env.reading.wide import trees
 
 MAX_ROWS = 64
 """Rows that are read of one table: a suite has K tests, and what comes after them counts for nothing."""
@@ -72,7 +73,7 @@ def _of_dict(node: ast.Dict, method: str, most: int) -> Rows[ast.expr] | None:
         same = _key_text(key)
         pairs[same] = (pairs[same][0] if same in pairs else key, value)  # the first key, and the last value
     shown: list[ast.expr] = [
-        key if method == "keys" else value if method == "values" else ast.Tuple([key, value], ast.Load())
+        key if method == "keys" else value if method == "values" else trees.tupled(key, value)
         for key, value in islice(pairs.values(), most)
     ]
     return Rows(tuple(shown), len(pairs) > most)
@@ -105,10 +106,10 @@ def _of_call(name: str, arguments: Sequence[ast.expr], most: int) -> Rows[ast.ex
     is_cut = all(each.is_cut for each in tables)
     if name == "zip":
         rows = zip(*(each.rows for each in tables), strict=False)
-        return Rows(tuple(ast.Tuple(list(row), ast.Load()) for row in rows), is_cut)
+        return Rows(tuple(trees.tupled(*row) for row in rows), is_cut)
     if name == "enumerate" and len(tables) == 1 and first is not None:
         pairs = enumerate(tables[0].rows, first)
-        return Rows(tuple(ast.Tuple([_number(place), row], ast.Load()) for place, row in pairs), is_cut)
+        return Rows(tuple(trees.tupled(_number(place), row) for place, row in pairs), is_cut)
     if name in ("list", "tuple") and len(tables) == 1:
         return tables[0]
     return None
@@ -207,7 +208,7 @@ class Simplified(ast.NodeTransformer):
             case ast.Call(func=ast.Name(id="str"), args=[ast.Attribute(value=raised, attr=attribute)]) if (
                 attribute == ITSELF
             ):
-                return ast.Call(node.func, [ast.Subscript(raised, ast.Constant("message"), ast.Load())], [])
+                return ast.Call(node.func, [trees.item(raised, "message")], [])
         if is_copy(node):
             shown = node.args[0] if node.args else node.func.value  # type: ignore[attr-defined]  # an Attribute
             return shown if isinstance(shown, ast.List | ast.Dict | ast.Set | ast.Tuple | ast.Constant) else node

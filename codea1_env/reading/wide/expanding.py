@@ -17,7 +17,7 @@ from codea1_env.reading import grammar
 from codea1_env.reading.parsing import copied, dump_of, names_in
 from codea1_env.reading.pure_expressions import known_name
 from codea1_env.reading.steps import Steps
-from codea1_env.reading.wide import questions
+from codea1_env.reading.wide import questions, trees
 from codea1_env.reading.wide.displays import table
 from codea1_env.reading.wide.looking import MAX_CALLS
 
@@ -49,7 +49,7 @@ class Expanded(ast.NodeTransformer):
         if isinstance(node.func, ast.Lambda) and (body := self._applied(node.func, node)) is not None:
             return self.visit(body)  # type: ignore[no-any-return]
         if _is_map(node) and grammar.mentions(node.args[0], self._entry_point):
-            item = ast.Name(f"{_GIVEN}item", ast.Load())
+            item = trees.name(f"{_GIVEN}item")
             made: ast.expr = ast.Call(node.args[0], [item], [])
             if isinstance(node.args[0], ast.Lambda):
                 made = self.visit(made)
@@ -59,7 +59,7 @@ class Expanded(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and len(node.args) == 1 and not node.keywords:
             given = node.args[0]
             if node.func.id in ("list", "tuple") and isinstance(given, ast.List):
-                return given if node.func.id == "list" else ast.Tuple(given.elts, ast.Load())
+                return given if node.func.id == "list" else trees.tupled(*given.elts)
         return node
 
     def _comprehension(self, node: _Comprehension) -> ast.AST:
@@ -89,23 +89,21 @@ class Expanded(ast.NodeTransformer):
         if isinstance(node, ast.DictComp):
             return ast.Dict([key for key, _ in rows_made], [value for _, value in rows_made])
         items = [item for (item,) in rows_made]
-        return ast.Set(items) if isinstance(node, ast.SetComp) else ast.List(items, ast.Load())
+        return ast.Set(items) if isinstance(node, ast.SetComp) else trees.listed(items)
 
     def _filtered(self, node: _Comprehension, rows: list[dict[str, ast.expr]], calls: list[ast.Call]) -> ast.expr:
         """The comprehension over rows that hold what its calls come to."""
         clause, names = node.generators[0], list(rows[0])
         given = [f"{_GIVEN}{number}" for number in range(len(calls))]
-        values = [
-            ast.Tuple([*row.values(), *(put(call, row) for call in calls)], ast.Load()) for row in rows
-        ]  # fmt: skip
+        values = [trees.tupled(*row.values(), *(put(call, row) for call in calls)) for row in rows]
         named = dict(zip(map(dump_of, calls), given, strict=True))
-        instead = {id(call): ast.Name(named[dump_of(call)], ast.Load()) for call in calls}
+        instead = {id(call): trees.name(named[dump_of(call)]) for call in calls}
         clause.ifs = [copied(each, instead) for each in clause.ifs]
         for field in ("elt", "key", "value"):
             if hasattr(node, field):
                 setattr(node, field, copied(getattr(node, field), instead))
         clause.target = ast.Tuple([ast.Name(name, ast.Store()) for name in (*names, *given)], ast.Store())
-        clause.iter = ast.List([*values], ast.Load())
+        clause.iter = trees.listed(values)
         return node
 
     def _calls(self, node: ast.expr) -> list[ast.Call]:

@@ -16,6 +16,7 @@ from typing import cast
 
 from codea1_env.reading.parsing import copied, dump_of
 from codea1_env.reading.pure_expressions import known_name
+from codea1_env.reading.wide import trees
 from codea1_env.sandbox.inside.scope import WRITTEN
 
 _ASKED = {
@@ -45,9 +46,7 @@ def question(asked: str, calls: Sequence[ast.expr], path: ast.expr) -> ast.expr 
         if not calls or dump_of(calls[-1]) not in inside:
             return None
         before = calls[:-1]
-    nothing = ast.arguments([], [], None, [], [], None, [])
-    steps = [ast.Lambda(nothing, step) for step in (*before, path)]
-    return ast.Call(ast.Name(WRITTEN, ast.Load()), [ast.Constant(asked), *steps], [])
+    return trees.call(WRITTEN, ast.Constant(asked), *map(trees.later, (*before, path)))
 
 
 def path_read(value: ast.expr) -> ast.expr | None:
@@ -103,8 +102,7 @@ class Read(ast.NodeTransformer):
                 return self._asked(_ASKED[how], path)
             case ast.Call(func=called, args=[opened], keywords=[]) if known_name(called) == "json.load":
                 text = self._text(opened)
-                loads = ast.Attribute(ast.Name("json", ast.Load()), "loads", ast.Load())
-                return None if text is None else ast.Call(loads, [text], [])
+                return None if text is None else trees.call("json.loads", text)
         text = self._text(node)
         return None if text is None else _lines(text)
 
@@ -117,4 +115,4 @@ class Read(ast.NodeTransformer):
 
 
 def _lines(text: ast.expr) -> ast.expr:
-    return ast.Call(ast.Attribute(text, "splitlines", ast.Load()), [ast.Constant(True)], [])
+    return trees.method(text, "splitlines", ast.Constant(True))

@@ -26,6 +26,7 @@ from codea1_env.reading.pure_expressions import Reason, Rejected, known_name
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide.displays import Rows, table
 from codea1_env.reading.wide.statements import Statements, targets_of
+from codea1_env.reading.wide.trees import last_name
 
 MAX_LEVELS = 12
 """Of functions or fixtures that ask for each other, and blocks inside blocks."""
@@ -128,7 +129,7 @@ class Fixtures:
 def is_fixture(node: ast.FunctionDef) -> bool:
     """Whether one of its decorators is pytest's, bare or called."""
     called = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
-    return any(name_of(each) == "fixture" for each in called)
+    return any(last_name(each) == "fixture" for each in called)
 
 
 def _params(table_of: ast.expr) -> list[ast.expr]:
@@ -165,7 +166,7 @@ def _combined(columns: Sequence[Sequence[Row]], steps: Steps) -> Rows[Row]:
 
 
 def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows[Row] | None:
-    if not isinstance(decorator, ast.Call) or name_of(decorator.func) != "parametrize" or len(decorator.args) < 2:
+    if not isinstance(decorator, ast.Call) or last_name(decorator.func) != "parametrize" or len(decorator.args) < 2:
         return None
     if any(keyword.arg not in ("ids", "scope") for keyword in decorator.keywords):  # `indirect` asks a fixture
         return None
@@ -188,7 +189,7 @@ def _rows(decorator: ast.expr, inlined: Callable[[ast.expr], ast.expr]) -> Rows[
 
 def row(names: Sequence[str], value: ast.expr, is_alone: bool) -> Row | None:
     """What the names of one row stand for. None for a row that is marked, to be skipped perhaps."""
-    if isinstance(value, ast.Call) and name_of(value.func) == "param":
+    if isinstance(value, ast.Call) and last_name(value.func) == "param":
         if any(keyword.arg != "id" for keyword in value.keywords):
             return None
         items: Sequence[ast.expr] = value.args
@@ -197,13 +198,6 @@ def row(names: Sequence[str], value: ast.expr, is_alone: bool) -> Row | None:
     else:
         items = value.elts if isinstance(value, ast.Tuple | ast.List) else []
     return dict(zip(names, items, strict=True)) if len(items) == len(names) else None
-
-
-def name_of(function: ast.expr) -> str:
-    """The last name of what is called: `raises` of `pytest.raises`."""
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""
 
 
 _BEFORE_ALL = ("setUpClass", "setup_class")

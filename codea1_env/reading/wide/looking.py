@@ -20,7 +20,7 @@ from codea1_env.reading.grammar import RETURNED, WrittenTest
 from codea1_env.reading.literals import encode
 from codea1_env.reading.parsing import copied
 from codea1_env.reading.pure_expressions import LOOKED, Reason, Rejected, check_code, known_name
-from codea1_env.reading.wide import questions, relation
+from codea1_env.reading.wide import questions, relation, trees
 from codea1_env.reading.wide.statements import unpacking
 from codea1_env.sandbox.inside.scope import ATTRIBUTE, LOOKED_METHODS, LOOKED_NAMES, WRITTEN
 
@@ -60,7 +60,7 @@ def read_look(condition: ast.expr, source: str, entry_point: str, max_depth: int
         else questions.arguments_of(call, entry_point, max_depth)
         for call in calls
     ]
-    asked = calls[0] if len(calls) == 1 else ast.Tuple([*calls], ast.Load())
+    asked = calls[0] if len(calls) == 1 else trees.tupled(*calls)
     arguments = each[0] if len(calls) == 1 else questions.arguments_of(asked, entry_point, max_depth)
     return WrittenTest(
         source=source[: grammar.MAX_SHOWN],
@@ -93,8 +93,7 @@ class _Holes(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST:
         name = self._entry_point
         if isinstance(node, ast.Call) and (part := unpacking(node)) is not None:
-            made = ast.Call(ast.Name("list", ast.Load()), [self.visit(part[0])], [])  # type: ignore[list-item]
-            return ast.Subscript(made, ast.Constant(part[1]), ast.Load())
+            return trees.item(trees.call("list", self.visit(part[0])), part[1])  # type: ignore[arg-type]
         if isinstance(node, ast.Call) and (
             grammar.is_call(node, name) or questions.is_question(node, name) or questions.classes_raised(node)
         ):
@@ -111,7 +110,7 @@ class _Holes(ast.NodeTransformer):
         text = ast.unparse(call)
         self.calls.setdefault(text, call)
         number = list(self.calls).index(text)
-        self.made.append(ast.Subscript(ast.Name(RETURNED, ast.Load()), ast.Constant(number), ast.Load()))
+        self.made.append(trees.item(trees.name(RETURNED), number))
         return self.made[-1]
 
 
@@ -123,7 +122,7 @@ class _Asking(ast.NodeTransformer):
         is_known = node.attr in LOOKED_METHODS or known_name(node) in LOOKED or known_name(node.value) in _MODULES
         if is_known or isinstance(node.value, ast.Constant):  # `"{:.2f}".format(...)`
             return node
-        return ast.Call(ast.Name(ATTRIBUTE, ast.Load()), [node.value, ast.Constant(node.attr)], [])
+        return trees.call(ATTRIBUTE, node.value, ast.Constant(node.attr))
 
 
 def _check(look: ast.expr, entry_point: str, *, is_one: bool, max_depth: int) -> None:

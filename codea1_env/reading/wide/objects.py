@@ -22,7 +22,7 @@ from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.parsing import copied, dump_of
 from codea1_env.reading.pure_expressions import Rejected, given_in, known_name
 from codea1_env.reading.steps import Steps
-from codea1_env.reading.wide import questions
+from codea1_env.reading.wide import questions, trees
 from codea1_env.reading.wide.displays import table, whole
 from codea1_env.reading.wide.expanding import bound_in, put
 
@@ -70,8 +70,7 @@ class Objects:
             became.setdefault(name, None)
             self._steps.take(questions.MAX_NODES)
         self.follow(call)
-        unknown = ast.Name("__unknown__", ast.Load())
-        self._names.bind([(name, after or unknown) for name, after in became.items()], is_inlined=True)
+        self._names.bind([(name, after or trees.UNKNOWN) for name, after in became.items()], is_inlined=True)
 
     def written_out(self, expression: ast.expr) -> ast.expr:
         """The expression with the items of a comprehension over a table, each of which calls an object."""
@@ -81,7 +80,7 @@ class Objects:
             if isinstance(node, ast.ListComp) and any(map(self._is_object, self._named(node.elt))):
                 items = self._items(node)
                 if items is not None:
-                    made[id(node)] = ast.List(items, ast.Load())
+                    made[id(node)] = trees.listed(items)
         return copied(expression, made) if made else expression
 
     def _items(self, node: ast.ListComp) -> list[ast.expr] | None:
@@ -124,7 +123,7 @@ class Objects:
         """What a name stands for after these calls, which name it. Raises Rejected."""
         made = self._known(name)
         with self._names.scope():
-            self._names.bind([(name, ast.Name(questions.IT, ast.Load()))], is_inlined=True)
+            self._names.bind([(name, trees.name(questions.IT))], is_inlined=True)
             calls = [call if self._is_class else _without_attributes(call) for call in calls]
             return questions.after(made, [self._names.inlined(call) for call in calls]) if made is not None else None
 
@@ -132,7 +131,7 @@ class Objects:
         """Names were given a value. Forget an object that has two names now, and what became of arguments so named."""
         made = self._known(value.id) if self._is_class and isinstance(value, ast.Name) else None
         if isinstance(value, ast.Name) and made is not None and questions.is_made(made, self._entry_point):
-            self._names.bind([(name, ast.Name("__shared__", ast.Load())) for name in (value.id, *names)])
+            self._names.bind([(name, trees.name("__shared__")) for name in (value.id, *names)])
         for name in names:
             for more in (_CHANGED, _EXPECTED):
                 if self._known(name + more) is not None:
@@ -172,9 +171,9 @@ class Objects:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="send")):
                     made = self._known(name)
                     if isinstance(made, ast.Call) and is_drawn(made):
-                        taken = ast.Call(ast.Name("next", ast.Load()), [ast.Name(questions.IT, ast.Load())], [])
+                        taken = trees.call("next", trees.name(questions.IT))
                         after = questions.after(made.args[0], [taken] * made.args[1].value)  # type: ignore[attr-defined]
-                        self._names.bind([(name, after or ast.Name("__unknown__", ast.Load()))], is_inlined=True)
+                        self._names.bind([(name, after or trees.UNKNOWN)], is_inlined=True)
 
     def as_set(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
         """`c.size = -1` as the object behind that, which may raise; other statements themselves. Raises Rejected."""
@@ -199,7 +198,7 @@ class Objects:
                 yield each.id
 
     def _known(self, name: str) -> ast.expr | None:
-        known = self._names.known(ast.Name(name, ast.Load()))
+        known = self._names.known(trees.name(name))
         return None if isinstance(known, ast.Name) and known.id == name else known
 
     def _called(self, name: str, expression: ast.expr) -> None:
@@ -216,7 +215,7 @@ class Objects:
         except Rejected:
             after = None
         self._steps.take(questions.MAX_NODES)
-        self._names.bind([(name, after or ast.Name("__unknown__", ast.Load()))], is_inlined=True)
+        self._names.bind([(name, after or trees.UNKNOWN)], is_inlined=True)
 
     def _outermost(self, node: ast.AST, name: str) -> Iterator[ast.expr]:
         """The largest expressions that begin with a name and go on with methods and attributes."""
@@ -247,7 +246,7 @@ class Objects:
             return
         is_same = before is not None and _same(questions.made_of(before), written)
         with self._names.scope():
-            self._names.bind([(name, ast.Name(questions.IT, ast.Load()))], is_inlined=True)
+            self._names.bind([(name, trees.name(questions.IT))], is_inlined=True)
             asked = self._names.known(call)
         if asked is None:
             return
@@ -267,10 +266,9 @@ def changing(statement: ast.stmt) -> ast.Call | None:
             pass
     match target:
         case ast.Attribute(value=ast.Name() as owner, attr=name) if given:
-            return ast.Call(ast.Attribute(owner, "__setattr__", ast.Load()), [ast.Constant(name), *given], [])
+            return trees.method(owner, "__setattr__", ast.Constant(name), *given)
         case ast.Subscript(value=ast.Name() as owner, slice=at) if not isinstance(at, ast.Slice):
-            method = "__setitem__" if given else "__delitem__"
-            return ast.Call(ast.Attribute(owner, method, ast.Load()), [at, *given], [])
+            return trees.method(owner, "__setitem__" if given else "__delitem__", at, *given)
     return None
 
 
@@ -335,14 +333,13 @@ class TakenItems(ast.NodeTransformer):
     def rest(self) -> ast.expr:
         """What the name stands for then."""
         if self._count > _MOST:
-            return ast.Name("__unknown__", ast.Load())
-        start, end = ast.Constant(self._count), ast.Constant(None)
-        return ast.Call(ast.Name("islice", ast.Load()), [self._made, start, end], [])
+            return trees.UNKNOWN
+        return trees.call("islice", self._made, ast.Constant(self._count), ast.Constant(None))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if is_next(node) and node.args[0].id == self._name:  # type: ignore[attr-defined]
             self._count += 1
-            return ast.Subscript(self._first(self._count), ast.Constant(self._count - 1), ast.Load())
+            return trees.item(self._first(self._count), self._count - 1)
         return self.generic_visit(node)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
@@ -355,5 +352,4 @@ class TakenItems(ast.NodeTransformer):
         return node
 
     def _first(self, count: int) -> ast.expr:
-        part = ast.Call(ast.Name("islice", ast.Load()), [self._made, ast.Constant(count)], [])
-        return ast.Call(ast.Name("list", ast.Load()), [part], [])
+        return trees.call("list", trees.call("islice", self._made, ast.Constant(count)))

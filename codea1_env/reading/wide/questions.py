@@ -35,6 +35,7 @@ from codea1_env.reading.pure_expressions import (
     parameters_of,
     plain_arguments,
 )
+from codea1_env.reading.wide import trees
 from codea1_env.reading.wide.displays import whole
 from codea1_env.reading.wide.statements import unpacking
 from codea1_env.sandbox.inside.scope import (
@@ -223,7 +224,7 @@ def stated(node: ast.expr) -> ast.expr:
             by_place, by_name = [ast.Constant(member(node))], ast.Dict([], [])
         case _:
             return node
-    return ast.Tuple([ast.Constant(OBJECT), ast.Constant(name), ast.Tuple(by_place, ast.Load()), by_name], ast.Load())
+    return trees.tupled(ast.Constant(OBJECT), ast.Constant(name), trees.tupled(*by_place), by_name)
 
 
 def is_of_member(node: ast.expr, entry_point: str) -> bool:
@@ -274,7 +275,7 @@ class _Idle(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if not grammar.is_call(node, self._entry_point):
             return self.generic_visit(node)
-        given = ast.Call(ast.Name("str", ast.Load()), [ast.List(given_in(node), ast.Load())], [])
+        given = trees.call("str", trees.listed(given_in(node)))
         return ast.Subscript(given, ast.Slice(None, ast.Constant(0)), ast.Load())
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
@@ -312,7 +313,7 @@ def made_of(node: ast.expr) -> ast.expr:
 
 def after(node: ast.expr, calls: list[ast.expr]) -> ast.Call | None:
     """The object after more calls, in which it is called IT; None where that is too much to ask."""
-    listed = ast.List([*_calls_of(node), *calls, ast.Name(IT, ast.Load())], ast.Load())
+    listed = trees.listed((*_calls_of(node), *calls, trees.name(IT)))
     last = ast.Subscript(listed, ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Load())
     parameters = ast.arguments([], [ast.arg(IT)], None, [], [], None, [])
     asked = ast.Call(ast.Lambda(parameters, last), [made_of(node)], [])

@@ -31,10 +31,11 @@ from codea1_env.reading.parsing import SourceText, Unparsable, copied, fragments
 from codea1_env.reading.pure_expressions import BUILTINS, Reason, Rejected, given_in, known_name
 from codea1_env.reading.steps import Steps, TooMuch
 from codea1_env.reading.suites import Ignored
+from codea1_env.reading.wide import trees
 from codea1_env.reading.wide.claims import RAISING, Said, TryStatement, condition_of, raising_condition, said_of, tried
 from codea1_env.reading.wide.displays import Simplified, is_copy, is_simpler, table, truth, whole
 from codea1_env.reading.wide.expanding import Expanded, bound_in, is_starred, parts
-from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, helpers_of, is_fixture, name_of, rows_of, with_setup
+from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, helpers_of, is_fixture, rows_of, with_setup
 from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
 from codea1_env.reading.wide.questions import others_in
 from codea1_env.reading.wide.relation import FUNCTIONS
@@ -51,6 +52,7 @@ from codea1_env.reading.wide.statements import (
     waiting,
 )
 from codea1_env.reading.wide.surroundings import Surroundings, where_nothing_is
+from codea1_env.reading.wide.trees import last_name
 from codea1_env.sandbox.inside.scope import SHORT
 
 MAX_TESTS = 256
@@ -62,7 +64,6 @@ _IS_CHECK = re.compile(rf"def\s+\w+\s*\(\s*{CANDIDATE}\s*\)")
 _SEEMS_CODE = re.compile(r"(?:from|import|def|class|for|with|if)\b|@|[^\W\d]\w*[ \t]*(?:[(\[.,]|(?::[^=\n]*)?=)")
 _EXITS = frozenset(("sys.exit", "os._exit", "exit", "quit"))
 """Calls behind which nothing runs; under a condition they may be a failure."""
-_UNKNOWN = ast.Name("__unknown__", ast.Load())
 _NOTHING: Mapping[str, str] = {}
 _KNOWN = BUILTINS | FUNCTIONS | {"isinstance", "type", "isclose", "approx"}
 
@@ -107,7 +108,7 @@ class _Function:
         if is_more or None in named or self.node.decorator_list or any(map(is_starred, call.args)):
             raise Rejected(Reason.FORBIDDEN_CALL)
         if known.vararg:
-            given[known.vararg.arg] = ast.Tuple(call.args[own:], ast.Load())
+            given[known.vararg.arg] = trees.tupled(*call.args[own:])
         if known.kwarg:
             given[known.kwarg.arg] = ast.Dict([*map(ast.Constant, named)], [*named.values()])
         return given
@@ -192,7 +193,7 @@ class WideReader:
                 with self._names.function(is_nested=False):
                     self._names.forget_in(lines[0])  # its parameters
                     if _IS_CHECK.match(lines[0]):
-                        self._names.bind([(CANDIDATE, ast.Name(self.entry_point, ast.Load()))], is_inlined=True)
+                        self._names.bind([(CANDIDATE, trees.name(self.entry_point))], is_inlined=True)
                     self._recover(unindented(lines[1]), level + 1)
                 continue
             if not text.startswith(("assert", "self.assert")):
@@ -299,7 +300,7 @@ class WideReader:
                 raise Rejected(Reason.FORBIDDEN_CALL)
             for target, items in reversed(self._around):  # of every item
                 clause = ast.comprehension(target, items, [], 0)
-                known = ast.Call(ast.Name("all", ast.Load()), [ast.GeneratorExp(known, [clause])], [])
+                known = trees.call("all", ast.GeneratorExp(known, [clause]))
             if expected := self._objects.expected_by(condition):
                 known, is_one = ast.BoolOp(ast.And(), [*expected, known]), True
         except Rejected as error:
@@ -316,14 +317,14 @@ class WideReader:
     def _with_made(self, condition: ast.expr) -> ast.expr:
         """The condition with what functions of the suite give in the place of their calls."""
         calls = [each for each in ast.walk(condition) if isinstance(each, ast.Call)]
-        made = {id(each): self._made_by(each) for each in calls if name_of(each.func) in self._functions}
+        made = {id(each): self._made_by(each) for each in calls if last_name(each.func) in self._functions}
         return copied(condition, made) if made else condition
 
     def _drawn(self, condition: ast.expr) -> ast.expr:
         """The condition with the items of what the entry point returned, `g = f(1)`, in the places of `next(g)`."""
         names = {node.args[0].id for node in ast.walk(condition) if is_next(node)}  # type: ignore[attr-defined]
         for name in sorted(names):
-            known = self._names.inlined(ast.Name(name, ast.Load()))
+            known = self._names.inlined(trees.name(name))
             if isinstance(known, ast.Call) and (is_call(known, self.entry_point) or is_drawn(known)):
                 drawn = TakenItems(name, known)
                 condition = drawn.visit(copied(condition))
@@ -358,11 +359,11 @@ class WideReader:
         if isinstance(call, ast.Constant):  # a docstring
             return
         if isinstance(call, ast.Call):
-            if name_of(call.func) in RAISING:
+            if last_name(call.func) in RAISING:
                 self._exception(call, None, source.of(statement))
                 return
             condition = condition_of(call)
-            if "assert" in name_of(call.func) and condition is None:
+            if "assert" in last_name(call.func) and condition is None:
                 called = self._names.known(call.func)
                 condition = call if called is not None and known_name(called) in ASSERTING else None
             if condition is not None:
@@ -379,7 +380,7 @@ class WideReader:
         if (grown := self._grown(call)) is not None:
             self._names.bind([grown], is_inlined=True)
             return
-        if name_of(getattr(call, "func", call)) == "readouterr":
+        if last_name(getattr(call, "func", call)) == "readouterr":
             self._surroundings.printed()
             return
         known = self._with_files(call)
@@ -403,17 +404,17 @@ class WideReader:
         """The name of a list that gets one item more, with what it stands for then."""
         match call:
             case ast.Call(func=ast.Attribute(ast.Name(id=name), "append" | "extend" as how), args=[item], keywords=[]):
-                known, more = self._known(ast.Name(name, ast.Load())), self._known(item)
+                known, more = self._known(trees.name(name)), self._known(item)
                 if isinstance(known, ast.List) and more is not None and not self._around:
                     more = ast.Starred(more, ast.Load()) if how == "extend" else more
-                    return name, ast.List([*known.elts, more], ast.Load())
+                    return name, trees.listed((*known.elts, more))
         return None
 
     def _item_set(self, statement: ast.stmt) -> tuple[str, ast.expr] | None:
         """The name of a list or dict that gets an item, `x[0] = 1`, with what it stands for then."""
         match statement:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=name), slice=at)], value=value):
-                known, key, item = self._known(ast.Name(name, ast.Load())), self._known(at), self._known(value)
+                known, key, item = self._known(trees.name(name)), self._known(at), self._known(value)
             case _:
                 return None
         place = whole(key) if key is not None else None
@@ -422,7 +423,7 @@ class WideReader:
         if isinstance(known, ast.List) and place is not None and -len(known.elts) <= place < len(known.elts):
             items = [*known.elts]
             items[place] = item
-            return None if any(isinstance(each, ast.Starred) for each in items) else (name, ast.List(items, ast.Load()))
+            return None if any(isinstance(each, ast.Starred) for each in items) else (name, trees.listed(items))
         if isinstance(known, ast.Dict) and isinstance(key, ast.Constant) and None not in known.keys:
             return name, ast.Dict([*known.keys, key], [*known.values, item])  # the last value is the key's
         return None
@@ -467,7 +468,7 @@ class WideReader:
         ):
             return True
         said = self._heard(value) if first is target else value
-        if name_of(getattr(value, "func", value)) == "readouterr":
+        if last_name(getattr(value, "func", value)) == "readouterr":
             said = self._surroundings.printed()
             if first is target:
                 self._names.bind_attributes(first.id, {"out": said})
@@ -529,7 +530,7 @@ class WideReader:
         with self._surroundings.scope():
             heard = parameters[:1] if any(map(self._surroundings.listens, node.decorator_list)) else []
         others = [
-            each for each in node.decorator_list if not (heard and name_of(getattr(each, "func", each)) == "patch")
+            each for each in node.decorator_list if not (heard and last_name(getattr(each, "func", each)) == "patch")
         ]
         known_rows = rows_of(others, self._inlined, self._steps)
         if known_rows is None or len(node.decorator_list) - len(others) > 1:
@@ -541,9 +542,9 @@ class WideReader:
             if known_rows.is_cut or fixtures.is_cut:
                 self._skip(Ignored.ROWS, node)
             for row, values in product(known_rows.rows, fixtures.rows):
-                given = {**row, **values, **{name: ast.Name(name, ast.Load()) for name in heard}}
+                given = {**row, **values, **{name: trees.name(name) for name in heard}}
                 if is_check:
-                    given[CANDIDATE] = ast.Name(self.entry_point, ast.Load())
+                    given[CANDIDATE] = trees.name(self.entry_point)
                 with self._surroundings.scope():
                     for buffer in heard:
                         self._surroundings.listen(buffer)
@@ -580,12 +581,12 @@ class WideReader:
             self._names.bind((name, value) for name, value in defaults.items() if name not in given)
             self._names.bind(given.items(), is_inlined=True)
             objects = [name for name in called if name not in self._statements.bound_in(known.node)]
-            before = [self._names.known(ast.Name(name, ast.Load())) for name in objects]
+            before = [self._names.known(trees.name(name)) for name in objects]
             self._body(known.node.body, known.source)
-            after = [self._names.known(ast.Name(name, ast.Load())) for name in objects]
+            after = [self._names.known(trees.name(name)) for name in objects]
         became = zip(objects, before, after, strict=True)
         self._names.bind(
-            [(called[name], new or _UNKNOWN) for name, old, new in became if new is not old], is_inlined=True
+            [(called[name], new or trees.UNKNOWN) for name, old, new in became if new is not old], is_inlined=True
         )
         known.is_open = False
 
@@ -702,7 +703,7 @@ class WideReader:
                 self._surroundings.spoilt(statement, self._known)
                 self._skip(Ignored.ROWS, statement)
         whole = not left and not known.is_cut
-        made = [(name, self._known(ast.Name(name, ast.Load()))) for name in grown_in(statement) if whole]
+        made = [(name, self._known(trees.name(name))) for name in grown_in(statement) if whole]
         with self._objects.kept(statement):
             self._names.forget(statement)
         self._names.bind([(name, each) for name, each in made if isinstance(each, ast.List)], is_inlined=True)
@@ -722,7 +723,7 @@ class WideReader:
         if more:  # as one `with` in another
             body = [ast.copy_location(ast.With(more, body), statement)]
         opened, called = item.context_expr, item.optional_vars
-        name = name_of(opened.func) if isinstance(opened, ast.Call) else ""
+        name = last_name(opened.func) if isinstance(opened, ast.Call) else ""
         if name == "subTest":
             return self._body(body, source)
         if name not in RAISING:
@@ -752,8 +753,7 @@ class WideReader:
 
     def _heard_out(self) -> None:
         """Nothing more is printed to the buffer, which keeps what it has."""
-        nothing = ast.arguments([], [], None, [], [], None, [])
-        said = ast.Lambda(nothing, self._surroundings.printed())
+        said = trees.later(self._surroundings.printed())
         self._names.bind_attributes(self._surroundings.buffer, {"getvalue": said})
         self._surroundings.listen("")
 
@@ -766,7 +766,7 @@ class WideReader:
             self._heard_out()
         names = [each.id for each in (*targets, statement.value) if isinstance(each, ast.Name)]  # type: ignore[attr-defined]
         made = self._known(statement.value)  # type: ignore[attr-defined]
-        if len(names) == 1 and isinstance(made, ast.Call) and name_of(made.func) == "StringIO":
+        if len(names) == 1 and isinstance(made, ast.Call) and last_name(made.func) == "StringIO":
             self._surroundings.listen(names[0])
         return True
 
@@ -801,7 +801,7 @@ class WideReader:
             named = [ast.keyword(each.arg, self._inlined(each.value)) for each in expects.keywords]
             expects = ast.Call(expects.func, [*expected, *expects.args[2:]], named)
             body = None if body is None else self._objects.as_set(body)
-            condition = raising_condition(expects, name_of(expects.func), body)
+            condition = raising_condition(expects, last_name(expects.func), body)
         except Rejected as error:
             self._keep(rejected(source, error.reason))
         else:
@@ -823,6 +823,6 @@ class WideReader:
 def _asserts(node: ast.FunctionDef) -> bool:
     """Whether a function may hold a test."""
     return any(
-        isinstance(each, ast.Assert) or (isinstance(each, ast.Call) and "assert" in name_of(each.func))
+        isinstance(each, ast.Assert) or (isinstance(each, ast.Call) and "assert" in last_name(each.func))
         for each in ast.walk(node)
     )

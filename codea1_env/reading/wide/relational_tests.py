@@ -23,7 +23,7 @@ from codea1_env.reading.literals import encode
 from codea1_env.reading.parsing import names_in
 from codea1_env.reading.pure_expressions import NAMED, STATED_NAMES, Reason, Rejected, known_name, pure_source
 from codea1_env.reading.test_case import TestCase
-from codea1_env.reading.wide import questions
+from codea1_env.reading.wide import questions, trees
 from codea1_env.reading.wide.claims import COUNT_EQUAL
 from codea1_env.reading.wide.looking import is_name_of_columns, read_look
 from codea1_env.reading.wide.relation import ELEMENT, FUNCTIONS, MAX_TERMS, METHODS, RETURNED_VALUE, TYPES, Relation
@@ -201,7 +201,7 @@ def _by_name(condition: ast.expr, entry_point: str) -> ast.expr:
                     return ast.Compare(name, [operator], [ast.Constant(names[0])])
                 orders = [ast.Constant("|".join(order)) for order in permutations(names)]  # one of them is the class's
                 operator = ast.In() if isinstance(operator, ast.Eq) else ast.NotIn()
-                return ast.Compare(name, [operator], [ast.Tuple([*orders], ast.Load())])
+                return ast.Compare(name, [operator], [trees.tupled(*orders)])
     return condition
 
 
@@ -296,7 +296,7 @@ class _Terms:
     def truth_of(self, node: ast.expr, room: int) -> Relation:
         """The term of what is true or not; of an object, its class has a say in that. Raises Rejected."""
         if questions.is_of_class(self._entry_point) and questions.is_made(node, self._entry_point):
-            return self._question(ast.Call(ast.Name("bool", ast.Load()), [node], []))
+            return self._question(trees.call("bool", node))
         return self.of(node, room)
 
     def _each(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, room: int) -> Relation:
@@ -481,7 +481,7 @@ class _Terms:
         no part of the question: what it is made from is what is right."""
         if not grammar.is_call(other, self._entry_point):
             raise Rejected(Reason.ENTRY_POINT_AGAIN)
-        asked = ast.List([one, ast.Compare(one, [ast.Eq()], [one])], ast.Load())
+        asked = trees.listed((one, ast.Compare(one, [ast.Eq()], [one])))
         return Relation("agreed", (self._question(asked, one),))
 
     def _approximately(self, value: ast.expr, approx: ast.Call, room: int) -> Relation:
@@ -545,13 +545,13 @@ def _as_looked(claim: ast.expr) -> ast.expr:
     """A claim that a look can evaluate: `np.testing.assert_allclose(f(x).sum(axis=0), [1, 2])` returns no truth."""
     called = known_name(claim.func) if isinstance(claim, ast.Call) else ""
     if called == COUNT_EQUAL:
-        sides: list[ast.expr] = [ast.Call(ast.Name("sorted", ast.Load()), [side], []) for side in claim.args]  # type: ignore[attr-defined]
+        sides: list[ast.expr] = [trees.call("sorted", side) for side in claim.args]  # type: ignore[attr-defined]
         return ast.Compare(sides[0], [ast.Eq()], sides[1:]) if len(sides) == 2 else claim
     if called not in ASSERTING or not called.startswith("numpy."):
         return claim
     operator, given = _arrays(called, claim)  # type: ignore[arg-type]  # a Call
     name = "allclose" if operator == "allclose" else "array_equal"
-    return ast.Call(ast.Attribute(ast.Name("numpy", ast.Load()), name, ast.Load()), given, [])
+    return trees.call(f"numpy.{name}", *given)
 
 
 _BY_LABEL = {"loc": True, "at": True, "iloc": False, "iat": False}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from codea1_env.reading.parsing import names_in
 from codea1_env.reading.pure_expressions import given_in, known_name, parameters_of
 from codea1_env.reading.steps import Steps, steps_of
+from codea1_env.reading.wide import trees
 
 LEAVES = ("", "continue", "break", "return")
 """How a statement may end the ones behind it: not at all, in this row of a loop, in all rows, or in the function."""
@@ -161,7 +162,7 @@ def unpacked(target: ast.expr, call: ast.expr) -> list[tuple[str, ast.expr]] | N
         return None
     parameters = ast.arguments([], [*map(ast.arg, own)], None, [], [], None, [])
     return [
-        (name, ast.Call(ast.Lambda(parameters, ast.Name(each, ast.Load())), [ast.Starred(call, ast.Load())], []))
+        (name, ast.Call(ast.Lambda(parameters, trees.name(each)), [ast.Starred(call, ast.Load())], []))
         for name, each in zip(names, own, strict=True)
     ]
 
@@ -224,7 +225,7 @@ class _Waiting(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """A function that is given to the program is no plain one: `f(fetch)` is not read."""
-        return ast.Name(_GIVEN, ast.Load()) if node.id in self._own else node
+        return trees.name(_GIVEN) if node.id in self._own else node
 
     def _run(self, node: ast.expr) -> ast.expr:
         """`asyncio.run` of it; of each where they are gathered."""
@@ -233,9 +234,8 @@ class _Waiting(ast.NodeTransformer):
                 match given:
                     case [ast.Starred(value=ast.ListComp() | ast.GeneratorExp() as made)]:
                         return ast.ListComp(self._run(made.elt), made.generators)
-                return ast.List([*map(self._run, given)], ast.Load())
-        run = ast.Attribute(ast.Name("asyncio", ast.Load()), "run", ast.Load())
-        return node if self._is_own(node) else ast.copy_location(ast.Call(run, [node], []), node)
+                return trees.listed(map(self._run, given))
+        return node if self._is_own(node) else ast.copy_location(trees.call("asyncio.run", node), node)
 
 
 _GIVEN = "_async_function"

@@ -28,7 +28,8 @@ from codea1_env.reading import grammar
 from codea1_env.reading.parsing import copied, dump_of, names_in
 from codea1_env.reading.pure_expressions import given_in, known_name
 from codea1_env.reading.steps import Steps, steps_of
-from codea1_env.reading.wide import files_left, questions
+from codea1_env.reading.wide import files_left, questions, trees
+from codea1_env.reading.wide.trees import last_name
 from codea1_env.sandbox.inside.scope import FILE, PACKAGES, PRINTED, PURE, ROWS, WRITTEN
 
 _DIRECTORIES = frozenset(("tempfile.mkdtemp", "mkdtemp", "tempfile.TemporaryDirectory", "TemporaryDirectory"))
@@ -39,7 +40,6 @@ _WRITING = re.compile(r"[wax][bt+:a-z0-9]*")
 _PATHS = frozenset(("os", "Path", "pathlib"))
 _EVALUATED = PURE | {ROWS, "json", *PACKAGES, "np", "pd"}
 """Names in the contents of files that are known."""
-_UNKNOWN = ast.Name("__unknown__", ast.Load())
 _EXISTING = ("os.path.exists", "os.path.isdir", "os.path.isfile")
 _REMOVING = frozenset(("os.remove", "os.unlink", "os.rmdir", "shutil.rmtree"))
 _WHOLE = ("write_text", "write_bytes")
@@ -110,7 +110,7 @@ class Surroundings:
         """What pytest's own fixture gives."""
         if name == "capsys":
             self.listen("")
-            return ast.Name(name, ast.Load())
+            return trees.name(name)
         return self._directory("t0") if name == "tmp_path" else None
 
     def settled(self, node: ast.expr) -> ast.expr:
@@ -138,12 +138,12 @@ class Surroundings:
         called = known_name(value.func) if isinstance(value, ast.Call) else ""
         self._count += called in _DIRECTORIES or called in _OPENED
         if called in _DIRECTORIES:
-            return _text(self._directory(f"t{self._count}"))
+            return trees.call("str", self._directory(f"t{self._count}"))
         if called in _OPENED:
             suffixes = [_written(each.value) or "" for each in value.keywords if each.arg == "suffix"]  # type: ignore[attr-defined]
             self._open[name] = place = f"t{self._count}{''.join(suffixes)}"
             self._files[place] = ()
-            return _text(_path(place))
+            return trees.call("str", _path(place))
         inside = {
             id(each): self.made(each)
             for each in ast.walk(value)
@@ -202,21 +202,20 @@ class Surroundings:
             owner = ast.Name(_UNNAMED)
         if isinstance(owner, ast.Name) and owner.id in self._rows:
             rows = self._rows[owner.id]
-            self._add(rows.place, rows.written(how, given) if is_plain else _UNKNOWN)
+            self._add(rows.place, rows.written(how, given) if is_plain else trees.UNKNOWN)
             return True
         named = [self._open[name] for name in names_in(call) if name in self._open]
         if named:
             if isinstance(owner, ast.Name) and how in ("close", "flush", "seek"):
                 return True
-            content: ast.expr = _UNKNOWN
+            content: ast.expr = trees.UNKNOWN
             is_own = isinstance(owner, ast.Name) and owner.id in self._open and is_plain and len(given) == 1
             if is_own and how == "write":
                 content = given[0]
             elif is_own and how == "writelines":
-                content = ast.Call(ast.Attribute(ast.Constant(""), "join", ast.Load()), given, [])
+                content = trees.method(ast.Constant(""), "join", *given)
             elif known_name(call.func) == "json.dump" and is_plain and len(call.args) == 2:
-                dumps = ast.Attribute(ast.Name("json", ast.Load()), "dumps", ast.Load())
-                content = ast.Call(dumps, call.args[:1], call.keywords)
+                content = trees.call("json.dumps", call.args[0], options=call.keywords)
             for place in named:
                 self._add(place, content)
             return True
@@ -227,7 +226,7 @@ class Surroundings:
         path = _place(call.args[0] if (is_of_os or is_table) and call.args else owner)
         if is_table and path is not None:
             text = ast.Call(call.func, call.args[1:], call.keywords)
-            self._files[path.name] = (text,) if is_plain else (_UNKNOWN,)
+            self._files[path.name] = (text,) if is_plain else (trees.UNKNOWN,)
             return True
         if path is None or (how not in ("touch", "mkdir") and not is_of_os and not (how in _WHOLE and call.args)):
             return False
@@ -237,13 +236,13 @@ class Surroundings:
     def _add(self, place: str, content: ast.expr) -> None:
         text = _written(content)
         parts = (*self._files[place], content if text is None else ast.Constant(text))
-        self._files[place] = parts if len(parts) <= _MOST else (_UNKNOWN,)
+        self._files[place] = parts if len(parts) <= _MOST else (trees.UNKNOWN,)
 
     def _removed(self, call: ast.Call, owner: ast.expr | None) -> bool:
         """Take the removal of a file or a directory. False for any other call."""
         by_name = known_name(call.func) in _REMOVING
         place = _place(call.args[0] if by_name and call.args else owner)
-        if place is None or not (by_name or _last_name(call.func) in ("unlink", "rmdir")):
+        if place is None or not (by_name or last_name(call.func) in ("unlink", "rmdir")):
             return False
         for each in [each for each in self._files if f"{each}/".startswith(f"{place.name}/")]:
             del self._files[each]
@@ -254,16 +253,16 @@ class Surroundings:
         for name in names_in(statement) if self._open or self._rows else ():
             place = self._open.get(name) or (self._rows[name].place if name in self._rows else "")
             if place:
-                self._files[place] = (_UNKNOWN,)
+                self._files[place] = (trees.UNKNOWN,)
         for call in ast.walk(statement):
             self._steps.take()
-            if not isinstance(call, ast.Call) or not _WRITERS.fullmatch(_last_name(call.func)) or _only_reads(call):
+            if not isinstance(call, ast.Call) or not _WRITERS.fullmatch(last_name(call.func)) or _only_reads(call):
                 continue
             owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
             places = [*filter(None, map(_place, map(known, (owner, *given_in(call)))))]
             paths = [place.name for place in places if place.is_made or _SEEMS_PATH.fullmatch(place.text)]
-            self._files |= dict.fromkeys(paths, (_UNKNOWN,))
-            self._is_lost |= not paths and _last_name(call.func) in ("open", "write_text", "write_bytes", "touch")
+            self._files |= dict.fromkeys(paths, (trees.UNKNOWN,))
+            self._is_lost |= not paths and last_name(call.func) in ("open", "write_text", "write_bytes", "touch")
 
     def listen(self, buffer: str) -> None:
         """What is printed from now on goes to a buffer of this name."""
@@ -296,7 +295,7 @@ class Surroundings:
         calls = [known(each) for each in ast.walk(statement) if isinstance(each, ast.Call)]
         asked = [each for each in calls if each is not None and grammar.is_call(each, self._entry_point)]
         is_plain = is_read and not questions.is_of_class(self._entry_point) and len(asked) <= 1
-        self._calls += tuple(asked) if is_plain else (_UNKNOWN,)
+        self._calls += tuple(asked) if is_plain else (trees.UNKNOWN,)
         return bool(asked)
 
     def asked(self, expression: ast.expr, known: _Known) -> ast.expr:
@@ -331,10 +330,9 @@ class Surroundings:
 
     def printed(self) -> ast.expr:
         """The text that was printed since then, or since this was asked if no buffer keeps it."""
-        nothing = ast.arguments([], [], None, [], [], None, [])
         calls = _in_turn(self._calls[self._heard or 0 :])
         self._heard = self._heard if self.buffer else len(self._calls)
-        return ast.Call(ast.Name(PRINTED, ast.Load()), [ast.Lambda(nothing, call) for call in calls], [])
+        return trees.call(PRINTED, *map(trees.later, calls))
 
     def _directory(self, place: str) -> ast.expr:
         self._files[place] = (ast.Constant(None),)
@@ -383,21 +381,12 @@ class _RowWriter(NamedTuple):
 
     def written(self, how: str, given: Sequence[ast.expr]) -> ast.expr:
         """The text that a method writes."""
-        rows: ast.expr = _UNKNOWN
+        rows: ast.expr = trees.UNKNOWN
         if how in ("writerow", "writerows") and len(given) == 1:
-            rows = given[0] if how == "writerows" else ast.List([*given], ast.Load())
+            rows = given[0] if how == "writerows" else trees.listed(given)
         elif how == "writeheader" and not given and self.fields is not None:
-            rows = ast.List(
-                [
-                    ast.Call(
-                        ast.Name("dict", ast.Load()),
-                        [ast.Call(ast.Name("zip", ast.Load()), [self.fields, self.fields], [])],
-                        [],
-                    )
-                ],
-                ast.Load(),
-            )
-        return ast.Call(ast.Name(ROWS, ast.Load()), [rows, self.fields or ast.Constant(None)], self.options)
+            rows = trees.listed([trees.call("dict", trees.call("zip", self.fields, self.fields))])
+        return trees.call(ROWS, rows, self.fields or ast.Constant(None), options=self.options)
 
 
 def _in_turn(calls: Sequence[ast.expr]) -> Sequence[ast.expr]:
@@ -412,19 +401,11 @@ def _only_reads(call: ast.Call) -> bool:
     is_method = isinstance(call.func, ast.Attribute) and known_name(call.func.value) not in ("io", "gzip", "codecs")
     mode = [*named, *call.args[0 if is_method else 1 :]][:1]
     text = getattr(mode[0], "value", None) if mode else "r"
-    return _last_name(call.func) == "open" and isinstance(text, str) and text[:1] == "r" and "+" not in text
-
-
-def _last_name(node: ast.expr) -> str:
-    return str(getattr(node, "attr", "") or getattr(node, "id", ""))
+    return last_name(call.func) == "open" and isinstance(text, str) and text[:1] == "r" and "+" not in text
 
 
 def _path(place: str, files: ast.Dict | None = None) -> ast.Call:
-    return ast.Call(ast.Name(FILE, ast.Load()), [files or ast.Dict([], []), ast.Constant(place)], [])
-
-
-def _text(path: ast.expr) -> ast.Call:
-    return ast.Call(ast.Name("str", ast.Load()), [path], [])
+    return trees.call(FILE, files or ast.Dict([], []), ast.Constant(place))
 
 
 def _sum(parts: Sequence[ast.expr]) -> ast.expr:
@@ -531,7 +512,7 @@ class _Settled(ast.NodeTransformer):
         if text is not None and text[:1] == "/" and not self._is_in_tmp:
             return node
         if found is not None and self._is_unknown(found):
-            return _UNKNOWN
+            return trees.UNKNOWN
         if found is not None and text != found.text:
             return ast.Constant(found.text) if found.is_text else _path(found.name, self._files)
         match node:

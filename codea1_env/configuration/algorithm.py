@@ -17,7 +17,6 @@ from typing import Any
 from codea1_env.checks import require
 from codea1_env.class_paths import arguments_of, file_of, is_class_path
 from codea1_env.configuration.sections import Section, choice, real, text, whole
-from codea1_env.errors import ConfigurationError
 
 ADVANTAGES = ("grpo", "question", "rae")
 LOSSES = ("grpo", "dr_grpo", "dapo", "bnpo", "cispo", "sapo", "luspo", "vespo")
@@ -85,23 +84,16 @@ class Algorithm(Section):
             kind = part.removesuffix("_type")
             if (given := getattr(self, f"{kind}_args", None)) is not None:
                 object.__setattr__(self, f"{kind}_args", arguments_of(kind, name, given))
-        if not isinstance(self.path, list | tuple) or not all(isinstance(folder, str) for folder in self.path):
-            raise ConfigurationError(f"path must be a list of folders, got {self.path!r}")
+        are_folders = isinstance(self.path, list | tuple) and all(isinstance(folder, str) for folder in self.path)
+        require(are_folders, "path", "be a list of folders", self.path)
         object.__setattr__(self, "path", tuple(self.path))  # YAML has lists only
-        if self.advantage == "rae" and self.scale == "group":
-            raise ConfigurationError(
-                "scale must be none or batch with advantage: rae, which compares with a seat and with no group, "
-                "got 'group'"
-            )
-        if self.resample and self.advantage != "grpo":
-            raise ConfigurationError(
-                f"resample must be 0 with advantage: {self.advantage}, which learns from equal rewards, too, got "
-                f"{self.resample}"
-            )
-        if self.credit == "test" and self.advantage != "grpo":
-            raise ConfigurationError(
-                f"credit: test must come with advantage: grpo (tests have no running mean), got {self.advantage!r}"
-            )
+        must = "be none or batch with advantage: rae, which compares with a seat and with no group"
+        require(self.advantage != "rae" or self.scale != "group", "scale", must, self.scale)
+        is_grpo = self.advantage == "grpo"
+        must = f"be 0 with advantage: {self.advantage}, which learns from equal rewards, too"
+        require(is_grpo or not self.resample, "resample", must, self.resample)
+        must = "come with advantage: grpo (tests have no running mean)"
+        require(is_grpo or self.credit != "test", "credit: test", must, self.advantage)
 
     @property
     def own(self) -> tuple[str, ...]:

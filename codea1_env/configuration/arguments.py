@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codea1_env.checks import require
 from codea1_env.class_paths import as_own, own_exits
 from codea1_env.configuration.algorithm import located
 from codea1_env.configuration.batches import CODE_A1, roles_of
@@ -208,10 +209,8 @@ def _check_options(preset: Preset, recipe: str) -> None:
     learns = roles_of(recipe).learns
     if learns == SEATS:
         return
-    if preset.seats != SEATS:
-        raise ConfigurationError(
-            f"seats must be left out in a recipe in which not both of them learn ({recipe}), got {list(preset.seats)}"
-        )
+    must = f"be left out in a recipe in which not both of them learn ({recipe})"
+    require(preset.seats == SEATS, "seats", must, list(preset.seats))
     if "player" in learns:
         return
     for name, usual in (("schedule", "simultaneous"), ("opponents", "latest"), ("tester_book", 0)):

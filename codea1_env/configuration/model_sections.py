@@ -50,8 +50,8 @@ class ModelPreset(Section):
             raise ConfigurationError(
                 f"hidden / heads must be a whole number of at least 32, got {self.hidden} / {self.heads}"
             )
-        if self.heads % self.key_value_heads:
-            raise ConfigurationError(f"key_value_heads must divide heads ({self.heads}), got {self.key_value_heads}")
+        divides = self.heads % self.key_value_heads == 0
+        require(divides, "key_value_heads", f"divide heads ({self.heads})", self.key_value_heads)
         if self.mimetic and (self.layers < 2 or self.key_value_heads < 2):
             raise ConfigurationError(
                 f"layers and key_value_heads must be at least 2 with mimetic, got {self.layers} and "
@@ -93,8 +93,8 @@ class LoraPreset(Section):
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
-        if not all(name.strip() for name in self.target.split(",")):
-            raise ConfigurationError(f"target must be all-linear or names divided by commas, got {self.target!r}")
+        are_names = all(name.strip() for name in self.target.split(","))
+        require(are_names, "target", "be all-linear or names divided by commas", self.target)
 
 
 @dataclass(frozen=True, slots=True)

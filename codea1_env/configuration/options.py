@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from codea1_env.checks import require
 from codea1_env.configuration.placement import SEATS
 from codea1_env.configuration.sections import Section, choice, real, whole
 from codea1_env.errors import ConfigurationError
@@ -67,20 +68,13 @@ class Options(Section):
 
     def check(self, programs: int, attacked: int, reward: RewardConfig, strategies: Mapping[str, str]) -> None:
         """Check that the options fit the rest of a preset. `strategies` are those of each seat's placement."""
-        if (self.opponents != "latest" or self.tester_book) and reward.oracle in ("majority", "dual"):
-            raise ConfigurationError(
-                "reward.oracle must be reference or golden with past opponents or a tester's book, since old programs "
-                f"are too few to vote on values, got {reward.oracle!r}"
-            )
-        if self.selection == "all" and attacked != programs:
-            raise ConfigurationError(
-                f"attacked must be programs ({programs}) with options.selection: all, got {attacked}"
-            )
-        if self.selection == "ahead" and not reward.judges_by_union:
-            raise ConfigurationError(
-                "reward.coder_tests must be union with options.selection: ahead, or programs without suites of their "
-                f"own would not be paid, got {reward.coder_tests!r}"
-            )
+        votes = reward.oracle in ("majority", "dual") and (self.opponents != "latest" or self.tester_book > 0)
+        must = "be reference or golden with past opponents or a tester's book, which are too few to vote on values"
+        require(not votes, "reward.oracle", must, reward.oracle)
+        must = f"be programs ({programs}) with options.selection: all"
+        require(self.selection != "all" or attacked == programs, "attacked", must, attacked)
+        must = "be union with options.selection: ahead, or programs without suites of their own would not be paid"
+        require(self.selection != "ahead" or reward.judges_by_union, "reward.coder_tests", must, reward.coder_tests)
         reward.require_parts()  # before any model is loaded
         if self.validity_first_rounds and type(reward.reward) is not CodeA1:
             raise ConfigurationError(

@@ -55,11 +55,9 @@ class SeatPlacement(Section):
         self._check_generator()
 
     def _check_ranks(self) -> None:
-        if self.gpus_per_node and self.ranks != self.nodes * self.gpus_per_node:
-            raise ConfigurationError(
-                f"ranks must be one per GPU, {self.nodes} nodes * {self.gpus_per_node} = "
-                f"{self.nodes * self.gpus_per_node}, got {self.ranks}"
-            )
+        gpus = self.nodes * self.gpus_per_node
+        must = f"be one per GPU, {self.nodes} nodes * {self.gpus_per_node} = {gpus}"
+        require(not gpus or self.ranks == gpus, "ranks", must, self.ranks)
         require(self.ranks % self.nodes == 0, "ranks", f"be a multiple of nodes ({self.nodes})", self.ranks)
         if self.strategy != "ddp" and not self.gpus_per_node:
             raise ConfigurationError(
@@ -73,13 +71,16 @@ class SeatPlacement(Section):
                 f"tensor_parallel must be 1 where vLLM is not colocated, got {self.tensor_parallel}; "
                 "a server is told its own when it is started"
             )
-        if self.ranks // self.nodes % self.tensor_parallel:
-            raise ConfigurationError(
-                f"tensor_parallel must divide the ranks of a node ({self.ranks // self.nodes}), "
-                f"got {self.tensor_parallel}"
-            )
-        if self.vllm == "server" and not self.gpus_per_node:
-            raise ConfigurationError("gpus_per_node must be at least 1 for vllm: server (weights go by NCCL), got 0")
+        divides, must = (
+            self.ranks_per_node % self.tensor_parallel == 0,
+            f"divide the ranks of a node ({self.ranks_per_node})",
+        )
+        require(divides, "tensor_parallel", must, self.tensor_parallel)
+        has_gpus, must = (
+            self.vllm != "server" or self.gpus_per_node > 0,
+            "be at least 1 for vllm: server (weights go by NCCL)",
+        )
+        require(has_gpus, "gpus_per_node", must, self.gpus_per_node)
         if (self.vllm == "server") != bool(self.vllm_server):
             raise ConfigurationError(
                 f"vllm_server must be HOST:PORT for vllm: server and empty otherwise, got {self.vllm_server!r} "
@@ -87,8 +88,8 @@ class SeatPlacement(Section):
             )
         if self.vllm_server:
             host, _, port = self.vllm_server.rpartition(":")
-            if not host or not port.isdecimal() or not 1 <= int(port) <= 65535:
-                raise ConfigurationError(f"vllm_server must be HOST:PORT, got {self.vllm_server!r}")
+            is_address = bool(host) and port.isdecimal() and 1 <= int(port) <= 65535
+            require(is_address, "vllm_server", "be HOST:PORT", self.vllm_server)
 
     @property
     def ranks_per_node(self) -> int:

@@ -164,20 +164,15 @@ class Preset(Section):
             require(rows % shape.updates == 0, "updates", f"divide {rows} (rows a round)", shape.updates)
         self._check_ranks()
         self._check_problems()
-        if self.algorithm.credit == "test" and self.prompts.tester.response and isinstance(self.model, PretrainedModel):
-            raise ConfigurationError(
-                "algorithm.credit must be suite where prompts.tester.response begins the answer, since tests are then "
-                f"not where the tokens say, got {self.algorithm.credit!r}"
-            )
+        is_begun = bool(self.prompts.tester.response) and isinstance(self.model, PretrainedModel)
+        must = "be suite where prompts.tester.response begins the answer, since tests are then not where the tokens say"
+        require(self.algorithm.credit == "suite" or not is_begun, "algorithm.credit", must, self.algorithm.credit)
         for seat, prompt, answer in (
             ("coder", shape.coder_prompt_tokens, self.grpo.tokens("coder")),
             ("tester", shape.tester_prompt_tokens, self.grpo.tokens("tester")),
         ):
-            if prompt + answer > self.model.context:
-                raise ConfigurationError(
-                    f"model.context must hold the {seat}'s prompt and response, {prompt} + {answer} tokens, "
-                    f"got {self.model.context}"
-                )
+            must = f"hold the {seat}'s prompt and response, {prompt} + {answer} tokens"
+            require(prompt + answer <= self.model.context, "model.context", must, self.model.context)
 
     def _check_ranks(self) -> None:
         """Every rank samples and learns from an equal share of the rows."""
@@ -195,11 +190,9 @@ class Preset(Section):
                         f"got {placed.ranks} * {shape.updates}"
                     )
             learnt, rows_a_pass = rows[seat][-1] // (placed.ranks * shape.updates), self.memory.rows_per_device(seat)
-            if rows_a_pass and learnt % rows_a_pass:
-                raise ConfigurationError(
-                    f"memory.{seat}_rows_per_device must divide the {learnt} rows that a rank learns from in an "
-                    f"update, got {rows_a_pass}"
-                )
+            must = f"divide the {learnt} rows that a rank learns from in an update"
+            divides = not rows_a_pass or learnt % rows_a_pass == 0
+            require(divides, f"memory.{seat}_rows_per_device", must, rows_a_pass)
             if placed.strategy != "ddp" and self.evaluation.every_rounds:
                 raise ConfigurationError(
                     f"evaluation.every_rounds must be 0 where a seat's model is sharded ({seat}: {placed.strategy}), "
@@ -209,16 +202,10 @@ class Preset(Section):
     def _check_problems(self) -> None:
         if not isinstance(self.problems, ProblemsPreset):
             return  # how many a file holds is known when it is read
-        if self.problems.train < self.round.questions:
-            raise ConfigurationError(
-                f"problems.train must be at least the questions a round ({self.round.questions}), "
-                f"got {self.problems.train}"
-            )
-        if self.evaluation.problems > self.problems.held_out:
-            raise ConfigurationError(
-                f"evaluation.problems must be at most problems.held_out ({self.problems.held_out}), "
-                f"got {self.evaluation.problems}"
-            )
+        train, least = self.problems.train, self.round.questions
+        require(train >= least, "problems.train", f"be at least the questions a round ({least})", train)
+        measured, most = self.evaluation.problems, self.problems.held_out
+        require(measured <= most, "evaluation.problems", f"be at most problems.held_out ({most})", measured)
 
     def seats_of(self, trains: Sequence[str]) -> tuple[str, ...]:
         """The seats of a recipe that trains these: where both sides learn, all that there are."""

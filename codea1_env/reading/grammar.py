@@ -256,7 +256,7 @@ def _read(call: ast.Call, value: ast.expr, source: str, entry_point: str, max_de
 
 def _around(left: ast.Call, value: Pure | None, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test of paper fidelity: `left` is, or holds, one call of the entry point. Raises Rejected."""
-    text = shallow_source(left, 2 * max_depth)
+    text = shallow_source(left, max_depth)
     inner, look = left, ""
     if not is_call(left, entry_point):
         tree = single_expression(text)  # a copy: nodes of remembered names are shared
@@ -277,10 +277,10 @@ def _around(left: ast.Call, value: Pure | None, source: str, entry_point: str, m
     )
 
 
-def shallow_source(node: ast.expr, max_levels: int) -> str:
-    """The source of an expression that does not nest deeper. Raises Rejected."""
+def shallow_source(node: ast.expr, max_depth: int) -> str:
+    """The source of an expression that does not nest deeper; each level may take two nodes. Raises Rejected."""
     level: list[ast.AST] = [node]
-    for _ in range(max_levels):
+    for _ in range(2 * max_depth):
         level = [child for parent in level for child in ast.iter_child_nodes(parent)]
     if level:
         raise Rejected(Reason.TOO_DEEP)
@@ -342,7 +342,7 @@ def _argument(node: ast.expr, entry_point: str, max_depth: int) -> Pure:
 def _code_source(node: ast.expr, entry_point: str, max_depth: int) -> str:
     """The normalised text of an argument that is code. Raises Rejected."""
     check_code_argument(node, entry_point, max_depth)
-    text = shallow_source(node, 2 * max_depth)
+    text = shallow_source(node, max_depth)
     if len(text) > MAX_CODE:
         raise Rejected(Reason.TOO_LARGE)
     return f"({text})" if type(node) is ast.Lambda else text

@@ -36,7 +36,7 @@ _MODULES = LOOKED_NAMES.keys() | {name.rpartition(".")[0] for name in LOOKED}
 def read_look(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected for a claim that is none."""
     holes = _Holes(entry_point)
-    text = grammar.shallow_source(condition, 2 * max_depth)
+    text = grammar.shallow_source(condition, max_depth)
     # A copy, for nodes of remembered names are shared.
     look: ast.expr = holes.visit(grammar.single_expression(text))  # type: ignore[assignment]  # an expression
     calls = list(holes.calls.values())

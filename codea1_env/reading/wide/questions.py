@@ -251,7 +251,7 @@ def roots(node: ast.expr, entry_point: str) -> str:
 
 def arguments_of(node: ast.expr, entry_point: str, max_depth: int) -> grammar.CallArguments:
     """A question as the one argument that goes to the program. Raises Rejected for one that nests too deep."""
-    text = grammar.shallow_source(node, 2 * max_depth)
+    text = grammar.shallow_source(node, max_depth)
     return grammar.CallArguments(text, encode([[{"e": [roots(node, entry_point), text]}], []]))
 
 

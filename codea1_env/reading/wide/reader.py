@@ -127,7 +127,7 @@ class WideReader:
         self._statements = Statements(self._steps)
         self._objects = Objects(entry_point, self._names, self._steps)
         self._expanded = Expanded(entry_point, self._steps)
-        self._surroundings = Surroundings(entry_point, self._steps)
+        self._surroundings = Surroundings(entry_point, self._steps, self._known)
         self._fixtures = Fixtures(
             self._names, self._statements, self._value_of, self._inlined, self._surroundings.fixture
         )
@@ -277,8 +277,8 @@ class WideReader:
 
     def _passed_over(self, statement: ast.stmt) -> str:
         """Note that a statement is not read. One of LEAVES."""
-        self._surroundings.note(statement, self._known, is_read=False)
-        self._surroundings.spoilt(statement, self._known)
+        self._surroundings.note(statement, is_read=False)
+        self._surroundings.spoilt(statement)
         self._names.forget(statement)
         self._skip(Ignored.BLOCK if hasattr(statement, "body") else Ignored.STATEMENT, statement)
         return self._statements.leaves(statement)
@@ -307,7 +307,7 @@ class WideReader:
             self._keep(rejected(source, error.reason))
             return
         finally:
-            self._surroundings.note(written, self._known)
+            self._surroundings.note(written)
             if not is_raised:
                 self._objects.follow(condition)
             self._note_changes(condition)
@@ -336,7 +336,7 @@ class WideReader:
         was written in the place of `open("a.txt").read()`."""
         asked = [each for each in ast.walk(expression) if self._surroundings.is_heard(each)]
         heard = copied(expression, {id(asked[0]): self._surroundings.printed()}) if asked else expression
-        return self._surroundings.asked(heard, self._known)
+        return self._surroundings.asked(heard)
 
     def _inlined(self, expression: ast.expr) -> ast.expr:
         """The expression with names in place and elements taken out of displays. Raises Rejected."""
@@ -386,12 +386,12 @@ class WideReader:
         known = self._with_files(call)
         if isinstance(known, ast.Call) and self._surroundings.wrote(known, not self._around):
             return
-        is_heard = self._surroundings.note(call, self._known)
+        is_heard = self._surroundings.note(call)
         self._objects.done(call)
         with self._objects.kept(statement):
             self._names.forget(statement)
         if not is_heard:
-            self._surroundings.spoilt(statement, self._known)
+            self._surroundings.spoilt(statement)
             self._skip(Ignored.STATEMENT, statement)
 
     def _with_files(self, call: ast.expr) -> ast.expr | None:
@@ -432,7 +432,7 @@ class WideReader:
         targets = targets_of(statement)
         if statement.value is not None and self._of_surroundings(targets[0], statement.value):
             return
-        self._surroundings.spoilt(statement, self._known)
+        self._surroundings.spoilt(statement)
         value = written = made = self._made_by(statement.value)
         is_known = value is not statement.value
         if value is not None and not is_known:
@@ -454,7 +454,7 @@ class WideReader:
         self._names.bind(bound, is_inlined=is_known or value is not made)
         self._objects.written([name for name, _ in bound], value if isinstance(targets[0], ast.Name) else None)
         if written is not None:
-            self._surroundings.note(written, self._known)
+            self._surroundings.note(written)
             self._objects.follow(written)
             self._note_changes(written)
 
@@ -463,9 +463,7 @@ class WideReader:
         first = target.elts[0] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
         if not isinstance(first, ast.Name):
             return False
-        if self._surroundings.opens(value, first.id, self._known) or self._surroundings.writes_rows(
-            value, first.id, self._known
-        ):
+        if self._surroundings.opens(value, first.id) or self._surroundings.writes_rows(value, first.id):
             return True
         said = self._heard(value) if first is target else value
         if last_name(getattr(value, "func", value)) == "readouterr":
@@ -573,7 +571,7 @@ class WideReader:
         self._steps.take(len(parameters))
         defaults = known.defaults
         if known.is_open or not set(parameters) <= {*given, *defaults} or self.entry_point in given:
-            self._surroundings.spoilt(known.node, self._known)
+            self._surroundings.spoilt(known.node)
             self._skip(Ignored.FUNCTION, known.node)
             return
         known.is_read = known.is_open = True
@@ -700,7 +698,7 @@ class WideReader:
                 break
         else:
             if known.is_cut:
-                self._surroundings.spoilt(statement, self._known)
+                self._surroundings.spoilt(statement)
                 self._skip(Ignored.ROWS, statement)
         whole = not left and not known.is_cut
         made = [(name, self._known(trees.name(name))) for name in grown_in(statement) if whole]

@@ -147,7 +147,7 @@ def _accepted(condition: ast.expr, source: str, entry_point: str, max_depth: int
 
 def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: int) -> WrittenTest:
     """The accepted test. Raises Rejected."""
-    text = grammar.shallow_source(condition, 2 * max_depth)
+    text = grammar.shallow_source(condition, max_depth)
     calls = [node for node in ast.walk(condition) if isinstance(node, ast.Call) and node is not condition]
     if any(known_name(call.func) in ASSERTING for call in calls):  # it is None, and no truth
         raise Rejected(Reason.FORBIDDEN_CALL)

@@ -66,10 +66,9 @@ _MOST_BITS = 64
 class Surroundings:
     """Of the test that is read now. Expressions that it is given have their names in place."""
 
-    def __init__(self, entry_point: str, steps: Steps) -> None:
-        """`entry_point`: a `canonical_name`."""
-        self._entry_point = entry_point
-        self._steps = steps
+    def __init__(self, entry_point: str, steps: Steps, known: _Known) -> None:
+        """`entry_point`: a `canonical_name`; `known`: for what has names in it."""
+        self._entry_point, self._steps, self._known = entry_point, steps, known
         self._files: dict[str, Sequence[ast.expr]] = {}
         """What was written to each place; None alone for a directory."""
         self._open: dict[str, str] = {}
@@ -178,7 +177,7 @@ class Surroundings:
         """Whether it is a file that is open."""
         return name in self._open or name in self._rows
 
-    def writes_rows(self, value: ast.expr, name: str, known: _Known) -> bool:
+    def writes_rows(self, value: ast.expr, name: str) -> bool:
         """Whether an expression is `csv.writer(out)`, or `csv.DictWriter(out, names)`, of this name from now on."""
         match value:
             case ast.Call(func=called, args=[ast.Name(id=file), *given], keywords=options) if file in self._open:
@@ -186,7 +185,7 @@ class Surroundings:
             case _:
                 return False
         names = [each.value for each in options if each.arg == "fieldnames"] or given
-        fields = known(names[0]) if names and kind == "csv.DictWriter" else None
+        fields = self._known(names[0]) if names and kind == "csv.DictWriter" else None
         if kind not in ("csv.writer", "csv.DictWriter") or (fields is None) != (kind == "csv.writer") or len(given) > 1:
             return False
         self._rows[name] = _RowWriter(self._open[file], fields, [each for each in options if each.arg != "fieldnames"])
@@ -198,7 +197,7 @@ class Surroundings:
         how, given = getattr(call.func, "attr", ""), given_in(call)
         if owner is not None and self.opened(owner, _UNNAMED):
             call, owner = ast.Call(ast.Attribute(ast.Name(_UNNAMED), how), given, []), ast.Name(_UNNAMED)
-        if owner is not None and self.writes_rows(owner, _UNNAMED, copied):
+        if owner is not None and self.writes_rows(owner, _UNNAMED):
             owner = ast.Name(_UNNAMED)
         if isinstance(owner, ast.Name) and owner.id in self._rows:
             rows = self._rows[owner.id]
@@ -248,8 +247,8 @@ class Surroundings:
             del self._files[each]
         return True
 
-    def spoilt(self, statement: ast.AST, known: _Known) -> None:
-        """Whoever has a file in a statement that is not read may write anything to it. `known`: puts names in place."""
+    def spoilt(self, statement: ast.AST) -> None:
+        """Whoever has a file in a statement that is not read may write anything to it."""
         for name in names_in(statement) if self._open or self._rows else ():
             place = self._open.get(name) or (self._rows[name].place if name in self._rows else "")
             if place:
@@ -259,7 +258,7 @@ class Surroundings:
             if not isinstance(call, ast.Call) or not _WRITERS.fullmatch(last_name(call.func)) or _only_reads(call):
                 continue
             owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-            places = [*filter(None, map(_place, map(known, (owner, *given_in(call)))))]
+            places = [*filter(None, map(_place, map(self._known, (owner, *given_in(call)))))]
             paths = [place.name for place in places if place.is_made or _SEEMS_PATH.fullmatch(place.text)]
             self._files |= dict.fromkeys(paths, (trees.UNKNOWN,))
             self._is_lost |= not paths and last_name(call.func) in ("open", "write_text", "write_bytes", "touch")
@@ -287,25 +286,26 @@ class Surroundings:
         self._heard = len(self._calls) if is_stdout else self._heard
         return is_stdout
 
-    def note(self, statement: ast.AST, known: _Known, is_read: bool = True) -> bool:
-        """Take what a statement may print or write. Whether somebody wants that and it calls the program. `known`:
-        puts names in place. `is_read`: it is known what it calls."""
+    def note(self, statement: ast.AST, is_read: bool = True) -> bool:
+        """Take what a statement may print or write. Whether somebody wants that and it calls the program. `is_read`: it
+        is known what it calls."""
         if self._heard is None and not self.is_asked_for_files:
             return False
-        calls = [known(each) for each in ast.walk(statement) if isinstance(each, ast.Call)]
+        calls = [self._known(each) for each in ast.walk(statement) if isinstance(each, ast.Call)]
         asked = [each for each in calls if each is not None and grammar.is_call(each, self._entry_point)]
         is_plain = is_read and not questions.is_of_class(self._entry_point) and len(asked) <= 1
         self._calls += tuple(asked) if is_plain else (trees.UNKNOWN,)
         return bool(asked)
 
-    def asked(self, expression: ast.expr, known: _Known) -> ast.expr:
-        """The expression with questions in the places of what it asks of files. `known`: puts names in place."""
+    def asked(self, expression: ast.expr) -> ast.expr:
+        """The expression with questions in the places of what it asks of files."""
         if not self.is_asked_for_files or not self._calls:
             return expression
-        return files_left.Read(lambda asked, path: self._left(asked, known(path)), self.texts).of(expression)
+        return files_left.Read(self._left, self.texts).of(expression)
 
-    def _left(self, asked: str, path: ast.expr | None) -> ast.expr | None:
+    def _left(self, asked: str, written: ast.expr) -> ast.expr | None:
         """What is at a path now. None for what is no path, and where a call is made for another, or would be twice."""
+        path = self._known(written)
         place = _place(path)
         calls = [call for call in self._calls if isinstance(call, ast.Call)]
         if (
@@ -320,10 +320,10 @@ class Surroundings:
             return None
         return files_left.question(asked, _in_turn(self._calls), path)
 
-    def opens(self, value: ast.expr, name: str, known: _Known) -> bool:
+    def opens(self, value: ast.expr, name: str) -> bool:
         """Whether an expression opens a file that the program may have written, to be read under this name."""
         path = files_left.path_read(value) if self.is_asked_for_files and self._calls else None
-        text = None if path is None else self._left("text", known(path))
+        text = None if path is None else self._left("text", path)
         if text is not None:
             self.texts[name] = text
         return text is not None

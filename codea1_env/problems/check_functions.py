@@ -23,9 +23,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from codea1_env.problems.input_lists import asserts_equality, default_tolerance, has_only_floats, program_of, read_loop
+from codea1_env.problems.input_lists import asserts_equality, default_tolerance, has_only_floats, read_loop
 from codea1_env.reading.grammar import WrittenTest, canonical_name, read_assert
 from codea1_env.reading.parsing import SourceText, Unparsable, normalised, parse, source_of, unindented
+from codea1_env.reading.programs.reach import needed_by, pieces_of
 from codea1_env.reading.pure_expressions import Reason, Rejected
 from codea1_env.reading.steps import TooMuch
 from codea1_env.reading.suites import Ignored
@@ -94,23 +95,24 @@ class _Reader(WideReader):
     def __init__(self, entry_point: str, found: Extracted, rewriter: ast.NodeTransformer | None) -> None:
         super().__init__(entry_point)
         self._steps.left = _MOST_STEPS
-        self._parsed, self._found, self._rewriter = ast.Module([], []), found, rewriter
+        self._code = ""
+        """Of a script that parses as a whole."""
+        self._found, self._rewriter = found, rewriter
         self._lists: dict[str, ast.expr] = {}
 
     def read(self, code: str) -> None:
         """Take everything that can be read of the script. Helpers are not looked at: who calls them is."""
-        failure = ""
         try:
-            self._parsed = parse(code, MAX_SCRIPT)
-        except Unparsable as error:
-            failure = str(error)
-        try:
-            if not failure:
-                self._module(self._parsed, code)
-            elif len(code) > MAX_SCRIPT:
-                self._lost(code, failure)
+            try:
+                module = parse(code, MAX_SCRIPT)
+            except Unparsable as error:
+                if len(code) > MAX_SCRIPT:
+                    self._lost(code, str(error))
+                else:
+                    self._recover(code, 0)
             else:
-                self._recover(code, 0)
+                self._code = code
+                self._module(module, code)
         except TooMuch:
             self._found.left_out.append(LeftOut("", Ignored.TOO_MUCH.value))
 
@@ -172,7 +174,8 @@ class _Reader(WideReader):
         elif helper is None or not asserts_equality(helper):
             self._leave(statement, f"{loop.helper} compares otherwise than by equality")
         elif loop.reference:
-            self._found.reference = program_of(self._parsed, loop.reference)
+            needed = needed_by(pieces_of(self._code, MAX_SCRIPT), [loop.reference])
+            self._found.reference = "\n".join(piece.text for piece in needed)
             self._found.reference_name = loop.reference
             self._found.reference_tolerance = loop.tolerance or default_tolerance(helper)
             for arguments in inputs.elts:

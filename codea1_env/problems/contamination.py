@@ -22,7 +22,7 @@ from importlib import resources
 from codea1_env.problems.kinds import METHOD
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.sources.pairs import INSTRUCTION, wrapped_program
-from codea1_env.reading.parsing import Unparsable, parse, source_of
+from codea1_env.reading.parsing import Unparsable, dump_of, parse
 
 RUN = 13
 """Words."""
@@ -86,10 +86,7 @@ def _tree(problem: Problem) -> str:
     body = node.body[1:] if ast.get_docstring(node) is not None else node.body
     is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     names = [argument.arg for argument in node.args.args] if is_function else []  # type: ignore[union-attr]
-    try:
-        dumped = "\n".join(map(ast.dump, body))
-    except ValueError:  # a number of thousands of digits
-        dumped = "\n".join(map(source_of, body))
+    dumped = "\n".join(map(dump_of, body))
     return f"{names} {dumped}" if sum(1 for each in body for _ in ast.walk(each)) >= 2 * RUN else ""
 
 

@@ -10,10 +10,7 @@ what differs in any point is not taken for one. Nothing is executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
-
-from codea1_env.reading.parsing import source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,29 +119,3 @@ def has_only_floats(node: ast.expr) -> bool:
     items = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
     numbers = [item.operand if isinstance(item, ast.UnaryOp) else item for item in items]
     return bool(numbers) and all(isinstance(each, ast.Constant) and type(each.value) is float for each in numbers)
-
-
-def program_of(module: ast.Module, name: str) -> str:
-    """The part of a script that its top-level `name` needs: functions, classes, assignments and imports, in order."""
-    binders: dict[str, ast.stmt] = {}
-    for statement in module.body:
-        binders.update(dict.fromkeys(_bound(statement), statement))
-    wanted: set[str] = set()
-    waiting = [name]
-    while waiting:
-        current = waiting.pop()
-        if current in binders and current not in wanted:
-            wanted.add(current)
-            waiting += [node.id for node in ast.walk(binders[current]) if isinstance(node, ast.Name)]
-    needed = {id(binders[each]) for each in wanted}
-    return "\n".join(source_of(statement) for statement in module.body if id(statement) in needed)
-
-
-def _bound(statement: ast.stmt) -> Iterator[str]:
-    match statement:
-        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-            yield from ((alias.asname or alias.name).split(".")[0] for alias in aliases)
-        case ast.Assign(targets=targets):
-            yield from (target.id for target in targets if isinstance(target, ast.Name))

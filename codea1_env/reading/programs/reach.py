@@ -44,9 +44,9 @@ class Piece:
     """Names of its bases and decorators, to which it may tell of itself what it defines."""
 
 
-def pieces_of(source: str) -> list[Piece]:
+def pieces_of(source: str, max_characters: int = parsing.MAX_CHARACTERS) -> list[Piece]:
     """The statements of a program in order. Raises Unparsable."""
-    body = parse(source).body
+    body = parse(source, max_characters).body
     lines, exact = normalised(source).split("\n"), SourceText(source)
     pieces = []
     end = 0

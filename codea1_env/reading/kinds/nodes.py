@@ -20,6 +20,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from codea1_env.sandbox.inside import value_kinds
+
 Exact = Fraction | Decimal
 Moment = datetime.date | datetime.time | datetime.timedelta | range
 MAX_EXPONENT = 1100
@@ -127,11 +129,7 @@ def moment_in(node: Any) -> Moment | None:
     parts = parts_of(node)
     if kind == "range":
         return range(*map(_whole, parts))
-    if kind in ("date", "timedelta"):
-        return getattr(datetime, kind)(*parts)  # type: ignore[no-any-return]  # a date or a timedelta
-    *fields, fold, offset = parts
-    zone = None if offset is None else datetime.timezone(datetime.timedelta(microseconds=offset))
-    return getattr(datetime, kind)(*fields, tzinfo=zone, fold=fold)  # type: ignore[no-any-return]  # likewise
+    return value_kinds.moment(kind, parts)  # type: ignore[no-any-return]  # one of the others
 
 
 def moment_node(moment: Moment) -> Any:
@@ -141,15 +139,12 @@ def moment_node(moment: Moment) -> Any:
         return {"k": [kind, moment.start, moment.stop, moment.step]}
     if isinstance(moment, datetime.timedelta):
         return {"k": [kind, moment.days, moment.seconds, moment.microseconds]}
-    names = [*_DAY] if isinstance(moment, datetime.date) else []
+    names = [*value_kinds.DATE] if isinstance(moment, datetime.date) else []
     if type(moment) is datetime.date:
         return {"k": [kind, *(getattr(moment, name) for name in names)]}
     offset = moment.utcoffset()  # type: ignore[union-attr]  # no date
     since = None if offset is None else offset // datetime.timedelta.resolution
-    return {"k": [kind, *(getattr(moment, name) for name in (*names, *_CLOCK)), since]}
-
-
-_DAY, _CLOCK = ("year", "month", "day"), ("hour", "minute", "second", "microsecond", "fold")
+    return {"k": [kind, *(getattr(moment, name) for name in (*names, *value_kinds.TIME)), since]}
 
 
 def _whole(part: Any) -> int:

@@ -404,8 +404,8 @@ def _data(base: Any, value: Any) -> Any:
 
 
 _NONE = object()
-_DATE = ("year", "month", "day")
-_TIME = ("hour", "minute", "second", "microsecond", "fold")
+DATE = ("year", "month", "day")
+TIME = ("hour", "minute", "second", "microsecond", "fold")
 _VALUES: type = type({}.values())
 _LIBRARIES = sys.stdlib_module_names | {"numpy", "pandas", "scipy", "sklearn", "torch"}
 """Their objects have attributes of all kinds, which are no matter of a test."""
@@ -420,9 +420,9 @@ _KINDS: tuple[tuple[str, str, Callable[[Any, Any, Reading], list[Any]]], ...] = 
     ("fractions", "Fraction", lambda base, value, reading: [
         reading.tree(base._numerator.__get__(value)), reading.tree(base._denominator.__get__(value))]),
     ("decimal", "Decimal", lambda base, value, reading: [base.__str__(value)]),
-    ("datetime", "datetime", _fields(*_DATE, *_TIME)),
-    ("datetime", "date", _fields(*_DATE)),
-    ("datetime", "time", _fields(*_TIME)),
+    ("datetime", "datetime", _fields(*DATE, *TIME)),
+    ("datetime", "date", _fields(*DATE)),
+    ("datetime", "time", _fields(*TIME)),
     ("datetime", "timedelta", _fields("days", "seconds", "microseconds")),
     ("builtins", "range", _parts),
     ("builtins", "slice", _parts),
@@ -472,7 +472,7 @@ def decoded(node: list[Any], decode: Callable[[Any], Any]) -> Any:
 
             return decimal.Decimal(*parts)
         case "date" | "datetime" | "time" | "timedelta":
-            return _moment(kind, parts)
+            return moment(kind, parts)
         case "range" | "slice":
             return getattr(builtins, kind)(*map(decode, parts))
         case "builtin":
@@ -508,7 +508,8 @@ def _single(name: str) -> Any:
     raise ValueError(f"no type is {name!r}")
 
 
-def _moment(kind: str, parts: list[Any]) -> Any:
+def moment(kind: str, parts: list[Any]) -> Any:
+    """The date, time or span of a kind. Raises ValueError or TypeError for malformed parts."""
     import datetime
 
     if kind in ("date", "timedelta"):

@@ -161,8 +161,8 @@ class Recipe:
         places, count = put_to_tester(programs, self.shape, self._rules), len(programs)
         rows = [in_places(each, places, count) for each in suites]
         past = self._past_opponents().play(index, programs, self._old, [row for each in rows for row in each[count:]])
-        testers = [seat for seat in self._run.seats if seat.startswith("tester")] or ["tester"]
-        whole = Round(index, self.shape, programs, [each[:count] for each in rows], self._rules, past, testers)
+        own = [each[:count] for each in rows]
+        whole = Round(index, self.shape, programs, own, self._rules, past, self._tester_seats)
         score = whole.score(self.arena, partial(self._run.duels.play, self.arena, index))
         self._past_opponents().learn(index, score)
         return self._told(index, score, self._sampled_again(score, programs, partial(self._play_again, index)))
@@ -248,8 +248,7 @@ class Recipe:
             raise SandboxError("no program fits into the tester's prompt")
         testers = self._playing("tester")
         rows = [in_places(tester.sample(prompts, self.shape.suites), places, len(programs)) for tester in testers]
-        names = [seat for seat in self._run.seats if seat.startswith("tester")] or ["tester"]
-        return Round(index, self.shape, programs, rows, rules, testers=names).score(self.arena)
+        return Round(index, self.shape, programs, rows, rules, testers=self._tester_seats).score(self.arena)
 
     def _playing(self, role: str) -> list[Policy | Frozen]:
         """Who plays a role: the seats of that name, else the one model of self-play."""
@@ -319,6 +318,11 @@ class Recipe:
     @property
     def _players(self) -> dict[str, Policy | Frozen]:
         return {**self._policies, **self._frozen}
+
+    @property
+    def _tester_seats(self) -> list[str]:
+        """Their names, also where a tester does not learn."""
+        return [seat for seat in self._run.seats if role_of(seat) == "tester"] or ["tester"]
 
     @property
     def _gauge(self) -> Gauge:

@@ -155,9 +155,7 @@ class RemotePolicy(Policy):
         return told
 
     def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:
-        (found,) = self._ranks.wait([self._ranks.actors[0].answer.remote(None, prompts, n, how)])
-        answered: list[list[Tokens]] = found
-        return answered
+        return RemoteModel(self._ranks, None).answer(prompts, n, how)
 
     def save(self, checkpoint: Path) -> None:
         self._ranks.ask("save", checkpoint)
@@ -172,9 +170,9 @@ class RemotePolicy(Policy):
 
 
 class RemoteModel:
-    """A saved model in a seat's actor."""
+    """A model in a seat's actor: a saved one, or the policy as it is."""
 
-    def __init__(self, ranks: Ranks, directory: Path) -> None:
+    def __init__(self, ranks: Ranks, directory: Path | None) -> None:
         self._ranks, self._directory = ranks, directory
 
     def answer(self, prompts: Sequence[Prompt], n: int, how: SamplerSettings) -> list[list[Tokens]]:

@@ -21,7 +21,7 @@ from gymnasium import spaces
 from codea1_env.discrete.environment import DEFAULT_REWARDS
 from codea1_env.discrete.episode import RENDER_MODES, DiscreteEpisode
 from codea1_env.envs.episode import AGENTS
-from codea1_env.envs.faces import move_from
+from codea1_env.envs.faces import Begun, Stepped, move_from
 from codea1_env.envs.rendering import Picture
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
@@ -64,17 +64,13 @@ class DiscreteMultiAgentEnv(MultiAgentEnv):  # type: ignore[misc]  # Ray's types
         self.action_spaces = {agent: self._episode.action_space() for agent in AGENTS}
         super().__init__()
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
         """Begin an episode; observation and info of the coder. Option: `problem_id`."""
         super().reset(seed=seed, options=options)
         self._episode.begin(self.np_random, options)
         return self._observations(), self._infos()
 
-    def step(
-        self, action_dict: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+    def step(self, action_dict: Mapping[str, Any]) -> Stepped:
         """The pick of the seat whose turn it is; observations and infos of the next one, at the end of both.
 
         Raises ConfigurationError where that pick is missing or is none.

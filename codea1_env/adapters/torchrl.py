@@ -21,6 +21,7 @@ from gymnasium import spaces
 from pettingzoo import ParallelEnv
 from pettingzoo.utils import BaseParallelWrapper
 
+from codea1_env.envs.faces import Begun, Stepped
 from codea1_env.errors import ConfigurationError
 from codea1_env.extras import extra
 
@@ -28,16 +29,12 @@ from codea1_env.extras import extra
 class MasksOnly(BaseParallelWrapper):  # type: ignore[misc]  # PettingZoo ships no types
     """Infos hold `action_mask`, where the environment puts it there, and nothing else."""
 
-    def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
         """As the environment's."""
         observations, infos = super().reset(seed=seed, options=options)
         return observations, _masks(infos)
 
-    def step(
-        self, actions: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+    def step(self, actions: dict[str, Any]) -> Stepped:
         """As the environment's."""
         observations, rewards, terminations, truncations, infos = super().step(actions)
         return observations, rewards, terminations, truncations, _masks(infos)

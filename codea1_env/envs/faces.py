@@ -20,6 +20,11 @@ from codea1_env.envs.rendering import Picture
 from codea1_env.errors import ConfigurationError
 
 Given = ParamSpec("Given")
+Infos = dict[str, dict[str, Any]]
+Begun = tuple[dict[str, Any], Infos]
+"""Observations and infos, by agent."""
+Stepped = tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], Infos]
+"""Observations, rewards, terminations, truncations and infos, by agent."""
 
 
 class PlayedEpisode(Protocol):
@@ -155,16 +160,12 @@ class InTurns(Face, AECEnv):  # type: ignore[misc]  # PettingZoo ships no types
 class Together(Face, ParallelEnv):  # type: ignore[misc]  # PettingZoo ships no types
     """The game in steps of all agents; the action of one whose turn it is not is ignored and may be absent."""
 
-    def reset(
-        self, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Begun:
         """Begin an episode and return observations and infos by agent. The module of the game documents its options."""
         self._begin(seed, options)
         return self._observations(), self._infos()
 
-    def step(
-        self, actions: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+    def step(self, actions: dict[str, Any]) -> Stepped:
         """Take the agents' actions and return observations, rewards, terminations, truncations and infos by agent.
 
         Raises SandboxError if infrastructure fails, and ConfigurationError if the action that is due is missing.

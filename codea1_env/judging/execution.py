@@ -18,7 +18,6 @@ imports nothing that does. Does not try again a program that answers by chance.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
@@ -36,8 +35,6 @@ SHORTER = 0.25
 _LEAST_TRIED = 4
 """Calls that a run has time for before its budget is spent, however slowly a program loads and answers."""
 _TIMEOUT = Outcome(OutcomeKind.TIMEOUT)
-_SHORT = 1 << 12
-"""Bytes of the longest call whose digest is kept."""
 _REMEMBERED = (OutcomeKind.VALUE, OutcomeKind.ERROR)
 _OUTCOME_BYTES = 200
 """What the objects around an outcome take."""
@@ -175,13 +172,7 @@ def _place(program: _CachedProgram, turns: Sequence[CallsJob]) -> None:
     for number in program.turns:
         for early, call in enumerate(turns[number].calls):
             if call not in program.places or early < program.places[call][0]:
-                digest = _digest if len(call) <= _SHORT else _digest.__wrapped__
-                program.places[call] = (early, digest(call))
-
-
-@functools.lru_cache(maxsize=1 << 14)
-def _digest(call: bytes) -> bytes:
-    return hashlib.blake2b(call, digest_size=8).digest()
+                program.places[call] = (early, hashlib.blake2b(call, digest_size=8).digest())
 
 
 def _wanted(program: _CachedProgram, turns: Sequence[CallsJob]) -> tuple[bytes, ...]:

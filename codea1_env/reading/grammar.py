@@ -111,7 +111,7 @@ class WrittenTest:
 
 
 class Pure(NamedTuple):
-    """A pure expression."""
+    """A pure expression, or the arguments of a call of the entry point, `[[positional, ...], [[name, value], ...]]`."""
 
     source: str
     tree: Tree
@@ -121,14 +121,6 @@ class Pure(NamedTuple):
     def encoded(self) -> bytes | None:
         """On the wire, where it is a literal."""
         return encode(self.tree) if self.is_literal else None
-
-
-class CallArguments(NamedTuple):
-    """The arguments of a call of the entry point."""
-
-    source: str
-    encoded: bytes | None
-    """On the wire, where all are literals."""
 
 
 def rejected(source: str, reason: Reason) -> WrittenTest:
@@ -299,7 +291,7 @@ def _only_call(left: ast.expr, entry_point: str) -> ast.Call:
     return calls[0]
 
 
-def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> CallArguments:
+def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: bool) -> Pure:
     """The arguments of a call; `stars`: starred ones too. Raises Rejected."""
     read = _released_argument if stars else _argument
     positional = [read(argument, entry_point, max_depth) for argument in call.args]
@@ -313,9 +305,9 @@ def arguments_of(call: ast.Call, entry_point: str, max_depth: int, *, stars: boo
     written = [f"{name}={pure.source}" if name else f"**{pure.source}" for name, pure in named.items()]
     source = ", ".join([*(pure.source for pure in positional), *written])
     if None in named or not all(pure.is_literal for pure in (*positional, *named.values())):
-        return CallArguments(source, None)
-    trees = [[pure.tree for pure in positional], [[name, pure.tree] for name, pure in named.items()]]
-    return CallArguments(source, encode(trees))
+        return Pure(source, None, False)
+    trees: Tree = [[pure.tree for pure in positional], [[name, pure.tree] for name, pure in named.items()]]
+    return Pure(source, trees, True)
 
 
 def _released_argument(node: ast.expr, entry_point: str, max_depth: int) -> Pure:

@@ -249,10 +249,10 @@ def roots(node: ast.expr, entry_point: str) -> str:
     return " ".join([entry_point.partition("()")[0], *others_in(node, entry_point)])
 
 
-def arguments_of(node: ast.expr, entry_point: str, max_depth: int) -> grammar.CallArguments:
+def arguments_of(node: ast.expr, entry_point: str, max_depth: int) -> grammar.Pure:
     """A question as the one argument that goes to the program. Raises Rejected for one that nests too deep."""
     text = grammar.shallow_source(node, max_depth)
-    return grammar.CallArguments(text, encode([[{"e": [roots(node, entry_point), text]}], []]))
+    return grammar.Pure(text, [[{"e": [roots(node, entry_point), text]}], []], True)
 
 
 def idle(arguments: bytes, entry_point: str) -> bytes:

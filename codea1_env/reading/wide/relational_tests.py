@@ -243,7 +243,7 @@ class _Terms:
         self._mentioning = grammar.mentioning(condition, entry_point)
         self._max_depth = max_depth
         self._left = MAX_TERMS
-        self.call: grammar.CallArguments | None = None
+        self.call: grammar.Pure | None = None
         self._elements: dict[str, Relation] | None = None
         """What the names stand for that a comprehension binds, inside of one."""
         self.asked: ast.expr | None = None
@@ -386,7 +386,7 @@ class _Terms:
             operator, tuple(self._text(part) if isinstance(part, str) else self.of(part, room) for part in parts)
         )
 
-    def _asking(self, arguments: grammar.CallArguments) -> Relation:
+    def _asking(self, arguments: grammar.Pure) -> Relation:
         if self.call is not None and (self.call.source, self.raising) != (arguments.source, self._now_raising):
             raise Rejected(Reason.SEVERAL_CALLS)
         self.call, self.raising = arguments, self._now_raising

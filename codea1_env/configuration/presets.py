@@ -112,33 +112,45 @@ class Preset(Section):
     def __post_init__(self) -> None:
         Section.__post_init__(self)
         check_trackers(self.report_to, "report_to")
-        testers = ["tester", *(f"tester_{number}" for number in range(1, len(self.seats) - 1))]
-        if list(self.seats) != ["coder", *testers]:
-            raise ConfigurationError(f"seats must be coder, tester, tester_1, ... in order, got {list(self.seats)}")
-        if len(testers) > 1 and (self.options.opponents != "latest" or self.options.tester_book):
-            raise ConfigurationError(
-                "options.opponents must be latest and tester_book 0 with several testers, got "
-                f"{self.options.opponents!r} and {self.options.tester_book}"
-            )
-        if len(testers) > 1 and self.placement.tester.vllm == "server":
-            raise ConfigurationError(
-                "placement.tester.vllm must be off or colocate with several testers, which would write their weights "
-                "into one server, got 'server'"
-            )
-        if not isinstance(self.model, PretrainedModel) and self.prompts != find_prompts(DEFAULT):
-            raise ConfigurationError(
-                "prompts must be left out for a model built from nothing, which has its own, got some"
-            )
-        for name, kinds in KINDS.items():
-            if not isinstance(getattr(self, name), kinds):
-                names = " or ".join(kind.__name__ for kind in kinds)
-                raise ConfigurationError(f"{name} must be a {names}, got {getattr(self, name)!r}")
+        self._check_seats()
+        self._check_model()
         if _names_own(self.reward, self.book):
             look_in(self.algorithm.path)
         shape = self.round
         require(shape.attacked <= shape.programs, "attacked", f"be at most programs ({shape.programs})", shape.attacked)
         strategies = {seat: self.placement.of(seat).strategy for seat in SEATS}
         self.options.check(shape.programs, shape.attacked, self.reward, strategies)
+        self._check_trainer()
+        _ = self.book.rule  # a policy of one's own that cannot be loaded is known before any model is
+        for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
+            require(rows % shape.updates == 0, "updates", f"divide {rows} (rows a round)", shape.updates)
+        self._check_ranks()
+        self._check_problems()
+        self._check_answers()
+
+    def _check_seats(self) -> None:
+        testers = ["tester", *(f"tester_{number}" for number in range(1, len(self.seats) - 1))]
+        must = "be coder, tester, tester_1, ... in order"
+        require(list(self.seats) == ["coder", *testers], "seats", must, list(self.seats))
+        if len(testers) > 1 and (self.options.opponents != "latest" or self.options.tester_book):
+            raise ConfigurationError(
+                "options.opponents must be latest and tester_book 0 with several testers, got "
+                f"{self.options.opponents!r} and {self.options.tester_book}"
+            )
+        vllm = self.placement.tester.vllm
+        must = "be off or colocate with several testers, which would write their weights into one server"
+        require(len(testers) == 1 or vllm != "server", "placement.tester.vllm", must, vllm)
+
+    def _check_model(self) -> None:
+        if not isinstance(self.model, PretrainedModel) and self.prompts != find_prompts(DEFAULT):
+            raise ConfigurationError(
+                "prompts must be left out for a model built from nothing, which has its own, got some"
+            )
+        for name, kinds in KINDS.items():
+            part, names = getattr(self, name), " or ".join(kind.__name__ for kind in kinds)
+            require(isinstance(part, kinds), name, f"be a {names}", part)
+
+    def _check_trainer(self) -> None:
         if self.trainer == "packed":
             require_packed(self)
         for name in ("stop_at_fence", "stop_at_tests") if self.trainer == "trl" else ():
@@ -159,20 +171,15 @@ class Preset(Section):
                 f"algorithm.resample must be 0 where a seat has several ranks, which share all prompts evenly, got "
                 f"{self.algorithm.resample} and {max(ranks)} ranks"
             )
-        _ = self.book.rule  # a policy of one's own that cannot be loaded is known before any model is
-        for rows in (shape.questions * shape.programs, shape.questions * shape.attacked * shape.suites):
-            require(rows % shape.updates == 0, "updates", f"divide {rows} (rows a round)", shape.updates)
-        self._check_ranks()
-        self._check_problems()
+
+    def _check_answers(self) -> None:
         is_begun = bool(self.prompts.tester.response) and isinstance(self.model, PretrainedModel)
         must = "be suite where prompts.tester.response begins the answer, since tests are then not where the tokens say"
         require(self.algorithm.credit == "suite" or not is_begun, "algorithm.credit", must, self.algorithm.credit)
-        for seat, prompt, answer in (
-            ("coder", shape.coder_prompt_tokens, self.grpo.tokens("coder")),
-            ("tester", shape.tester_prompt_tokens, self.grpo.tokens("tester")),
-        ):
-            must = f"hold the {seat}'s prompt and response, {prompt} + {answer} tokens"
-            require(prompt + answer <= self.model.context, "model.context", must, self.model.context)
+        for seat, prompt in (("coder", self.round.coder_prompt_tokens), ("tester", self.round.tester_prompt_tokens)):
+            must = f"hold the {seat}'s prompt and response, {prompt} + {self.grpo.tokens(seat)} tokens"
+            fits = prompt + self.grpo.tokens(seat) <= self.model.context
+            require(fits, "model.context", must, self.model.context)
 
     def _check_ranks(self) -> None:
         """Every rank samples and learns from an equal share of the rows."""

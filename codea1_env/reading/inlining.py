@@ -112,14 +112,14 @@ class SuiteNames:
         """A function is being read."""
         return self._global is not None
 
-    def bind(self, pairs: Iterable[tuple[str, ast.expr]], *, is_inlined: bool = False) -> None:
+    def bind(self, pairs: Iterable[tuple[str, ast.expr]], *, is_written: bool = False) -> None:
         """From now on each name stands for its expression, and for why it cannot be used if that is known here. All
         are evaluated before the first is bound, as in `a, b = b, a`.
 
-        `is_inlined`: names that are left in the expressions stand for nothing known, whatever is bound under them now.
+        `is_written`: names in the expressions stand for what they do in the suite here; else for nothing that is known.
         """
         self._was_used = True
-        known = _Scope() if is_inlined else self._remembered
+        known = self._remembered if is_written else _Scope()
         kept: dict[ast.expr, _Remembered] = {}  # `a = b = c = [...]` is one expression
         bound: list[tuple[str, _Remembered]] = []
         for name, expression in pairs:
@@ -139,7 +139,7 @@ class SuiteNames:
 
     def shadow(self, name: str) -> None:
         """What the suite itself defines under a name of Python's is not known."""
-        self.bind([(name, _SHADOWED)], is_inlined=True)
+        self.bind([(name, _SHADOWED)])
 
     def _kept(self, expression: ast.expr, known: _Scope) -> _Remembered:
         copy = _Copy(known, MAX_INLINED)
@@ -186,7 +186,7 @@ class SuiteNames:
             dotted = f"{module}.{alias.name}" if isinstance(statement, ast.ImportFrom) else alias.name
             is_known = dotted in CODE or dotted in more or (module is None and dotted in CODE_NAMES)
             if is_known and name != self._entry_point and known_name(ast.Name(name)) != dotted:
-                self.bind([(name, ast.parse(dotted, mode="eval").body)], is_inlined=True)
+                self.bind([(name, ast.parse(dotted, mode="eval").body)])
             elif not is_known and name in SHORT:
                 self.shadow(name)
             elif not is_known and (module or alias.name).split(".")[0] not in _NO_SOLUTIONS:
@@ -195,7 +195,7 @@ class SuiteNames:
     def _bind_solution(self, alias: ast.alias, name: str, *, is_module: bool) -> None:
         entry_point = ast.Name(self._defined, ast.Load())
         if not is_module and alias.name == self._defined:
-            self.bind([(name, entry_point)] if name != self._defined else [])
+            self.bind([(name, entry_point)] if name != self._defined else [], is_written=True)
         elif is_module or name.islower():
             first, *inner = name.split(".")
             self.bind_attributes(first, {self._defined: entry_point}, inner)

@@ -301,7 +301,7 @@ class _SuiteReader:
         value = assigned.value if assigned else None
         names = [target.id for target in targets if isinstance(target, ast.Name)]
         if value is not None and len(names) == len(targets):
-            self._names.bind((name, value) for name in names if name != self._entry_point)
+            self._names.bind(((name, value) for name in names if name != self._entry_point), is_written=True)
             self._names.note_changes(value)
             if self._entry_point in names:
                 self.unread[Ignored.ASSIGNMENT] += 1

@@ -120,7 +120,7 @@ class Fixtures:
         body = fixture.node.body
         for param in [None] if fixture.params is None else _params(self.inlined(fixture.params)):
             with self.names.function(self.statements.own_names(fixture.node), is_nested=False):
-                self.names.bind(needed.items(), is_inlined=True)
+                self.names.bind(needed.items())
                 if param is not None:
                     self.names.bind_attributes("request", {_PARAM: param})
                 yield self.value_of(body, fixture.source)

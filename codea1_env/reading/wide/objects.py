@@ -70,7 +70,7 @@ class Objects:
             became.setdefault(name, None)
             self._steps.take(questions.MAX_NODES)
         self.follow(call)
-        self._names.bind([(name, after or trees.UNKNOWN) for name, after in became.items()], is_inlined=True)
+        self._names.bind([(name, after or trees.UNKNOWN) for name, after in became.items()])
 
     def written_out(self, expression: ast.expr) -> ast.expr:
         """The expression with the items of a comprehension over a table, each of which calls an object."""
@@ -123,7 +123,7 @@ class Objects:
         """What a name stands for after these calls, which name it. Raises Rejected."""
         made = self._known(name)
         with self._names.scope():
-            self._names.bind([(name, trees.name(questions.IT))], is_inlined=True)
+            self._names.bind([(name, trees.name(questions.IT))])
             calls = [call if self._is_class else _without_attributes(call) for call in calls]
             return questions.after(made, [self._names.inlined(call) for call in calls]) if made is not None else None
 
@@ -135,7 +135,7 @@ class Objects:
         for name in names:
             for more in (_CHANGED, _EXPECTED):
                 if self._known(name + more) is not None:
-                    self._names.bind([(name + more, ast.Constant(None))], is_inlined=True)
+                    self._names.bind([(name + more, ast.Constant(None))])
 
     @contextmanager
     def kept(self, node: ast.AST) -> Iterator[None]:
@@ -149,7 +149,7 @@ class Objects:
         yield
         changed = [(name, made) for name, made in known if self._known(name) is not made]
         made_here = [(name, made) for name, made in changed if questions.is_made(made, self._entry_point)]
-        self._names.bind(made_here, is_inlined=True)
+        self._names.bind(made_here)
 
     def with_changes(self, condition: ast.expr) -> ast.expr:
         """The condition about arguments as they became, names in place. Raises Rejected."""
@@ -161,7 +161,7 @@ class Objects:
         if not changes:
             return condition
         with self._names.scope():
-            self._names.bind(changes, is_inlined=True)
+            self._names.bind(changes)
             return self._names.inlined(condition)
 
     def sent_to(self, statement: ast.stmt) -> None:
@@ -173,7 +173,7 @@ class Objects:
                     if isinstance(made, ast.Call) and is_drawn(made):
                         taken = trees.call("next", trees.name(questions.IT))
                         after = questions.after(made.args[0], [taken] * made.args[1].value)  # type: ignore[attr-defined]
-                        self._names.bind([(name, after or trees.UNKNOWN)], is_inlined=True)
+                        self._names.bind([(name, after or trees.UNKNOWN)])
 
     def as_set(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
         """`c.size = -1` as the object behind that, which may raise; other statements themselves. Raises Rejected."""
@@ -184,7 +184,7 @@ class Objects:
 
     def expect(self, name: str, kind: ast.expr) -> None:
         """From now on a claim about an exception of this name claims its type as well: its text alone says little."""
-        self._names.bind([(name + _EXPECTED, kind)], is_inlined=True)
+        self._names.bind([(name + _EXPECTED, kind)])
 
     def expected_by(self, condition: ast.expr) -> list[ast.expr]:
         """The types that a claim about exceptions claims as well."""
@@ -215,7 +215,7 @@ class Objects:
         except Rejected:
             after = None
         self._steps.take(questions.MAX_NODES)
-        self._names.bind([(name, after or trees.UNKNOWN)], is_inlined=True)
+        self._names.bind([(name, after or trees.UNKNOWN)])
 
     def _outermost(self, node: ast.AST, name: str) -> Iterator[ast.expr]:
         """The largest expressions that begin with a name and go on with methods and attributes."""
@@ -246,13 +246,13 @@ class Objects:
             return
         is_same = before is not None and _same(questions.made_of(before), written)
         with self._names.scope():
-            self._names.bind([(name, trees.name(questions.IT))], is_inlined=True)
+            self._names.bind([(name, trees.name(questions.IT))])
             asked = self._names.known(call)
         if asked is None:
             return
         changed = questions.after(before if is_same and before is not None else written, [asked])
         self._steps.take(questions.MAX_NODES)
-        self._names.bind([(name + _CHANGED, changed or ast.Constant(None))], is_inlined=True)
+        self._names.bind([(name + _CHANGED, changed or ast.Constant(None))])
 
 
 def changing(statement: ast.stmt) -> ast.Call | None:

@@ -193,7 +193,7 @@ class WideReader:
                 with self._names.function(is_nested=False):
                     self._names.forget_in(lines[0])  # its parameters
                     if _IS_CHECK.match(lines[0]):
-                        self._names.bind([(CANDIDATE, trees.name(self.entry_point))], is_inlined=True)
+                        self._names.bind([(CANDIDATE, trees.name(self.entry_point))])
                     self._recover(unindented(lines[1]), level + 1)
                 continue
             if not text.startswith(("assert", "self.assert")):
@@ -258,7 +258,7 @@ class WideReader:
         elif self._redirected(statement):
             return ""
         elif (item := self._item_set(statement)) is not None:
-            self._names.bind([item], is_inlined=True)
+            self._names.bind([item])
         elif (asked := changing(statement)) is not None:
             self._objects.follow(asked)
             with self._objects.kept(asked.func):
@@ -378,7 +378,7 @@ class WideReader:
                 self._note_changes(call)
                 return
         if (grown := self._grown(call)) is not None:
-            self._names.bind([grown], is_inlined=True)
+            self._names.bind([grown])
             return
         if last_name(getattr(call, "func", call)) == "readouterr":
             self._surroundings.printed()
@@ -451,7 +451,7 @@ class WideReader:
             self._names.forget(statement)
             self._skip(Ignored.ASSIGNMENT, statement)
         bound = [pair for each in pairs for pair in each or ()]
-        self._names.bind(bound, is_inlined=is_known or value is not made)
+        self._names.bind(bound, is_written=not is_known and value is made)
         self._objects.written([name for name, _ in bound], value if isinstance(targets[0], ast.Name) else None)
         if written is not None:
             self._surroundings.note(written)
@@ -473,7 +473,7 @@ class WideReader:
                 return True
         if said is not value:
             self._names.forget(ast.Assign([target], ast.Constant(None)))
-            self._names.bind([(first.id, self._known(said) or said)], is_inlined=True)
+            self._names.bind([(first.id, self._known(said) or said)])
             return True
         made = self._surroundings.made(value, first.id)
         if made is None:
@@ -483,7 +483,7 @@ class WideReader:
             self._names.bind_attributes(first.id, {"name": made})
             return True
         bound = [each.id for each in ast.walk(target) if isinstance(each, ast.Name)]
-        self._names.bind([(name, self._known(made) or made) for name in bound], is_inlined=True)
+        self._names.bind([(name, self._known(made) or made) for name in bound])
         return True
 
     def _is_asked(self, value: ast.expr) -> bool:
@@ -500,7 +500,7 @@ class WideReader:
         """Behind the objects that are followed, of which all calls are known."""
         with self._objects.kept(expression):
             self._names.note_changes(expression)
-        self._names.bind(self._left.items(), is_inlined=True)
+        self._names.bind(self._left.items())
         self._left.clear()
 
     def _pairs(self, target: ast.expr, value: ast.expr) -> list[tuple[str, ast.expr]] | None:
@@ -522,7 +522,7 @@ class WideReader:
             code = None if node.name in _KNOWN or node.name in SHORT else as_code(node, self._decorates)
             if code is not None:
                 known.is_read = True
-                self._names.bind([(node.name, code)], is_inlined=True)
+                self._names.bind([(node.name, code)])
             return
         parameters = [name for name in known.parameters if name != "self"]
         with self._surroundings.scope():
@@ -576,16 +576,15 @@ class WideReader:
             return
         known.is_read = known.is_open = True
         with self._names.function(self._statements.own_names(known.node), is_nested=known.is_nested):
-            self._names.bind((name, value) for name, value in defaults.items() if name not in given)
-            self._names.bind(given.items(), is_inlined=True)
+            usual = [(name, value) for name, value in defaults.items() if name not in given]
+            self._names.bind(usual, is_written=True)
+            self._names.bind(given.items())
             objects = [name for name in called if name not in self._statements.bound_in(known.node)]
             before = [self._names.known(trees.name(name)) for name in objects]
             self._body(known.node.body, known.source)
             after = [self._names.known(trees.name(name)) for name in objects]
         became = zip(objects, before, after, strict=True)
-        self._names.bind(
-            [(called[name], new or trees.UNKNOWN) for name, old, new in became if new is not old], is_inlined=True
-        )
+        self._names.bind([(called[name], new or trees.UNKNOWN) for name, old, new in became if new is not old])
         known.is_open = False
 
     def _value_of(self, body: Sequence[ast.stmt], source: SourceText) -> ast.expr:
@@ -630,8 +629,9 @@ class WideReader:
             if not set(known.parameters) <= {*row, *known.defaults}:
                 return value
             with self._names.function(self._statements.own_names(known.node), is_nested=known.is_nested):
-                self._names.bind((each, default) for each, default in known.defaults.items() if each not in row)
-                self._names.bind(row.items(), is_inlined=True)
+                usual = [(each, default) for each, default in known.defaults.items() if each not in row]
+                self._names.bind(usual, is_written=True)
+                self._names.bind(row.items())
                 made = self._value_of(known.node.body, known.source)
         except Rejected:
             return value
@@ -692,7 +692,7 @@ class WideReader:
             if (pairs := self._pairs(statement.target, row)) is None:
                 self._skip(Ignored.BLOCK, statement)
                 break
-            self._names.bind(pairs, is_inlined=True)
+            self._names.bind(pairs)
             left = self._body(statement.body, source)
             if left in ("break", "return"):
                 break
@@ -704,7 +704,7 @@ class WideReader:
         made = [(name, self._known(trees.name(name))) for name in grown_in(statement) if whole]
         with self._objects.kept(statement):
             self._names.forget(statement)
-        self._names.bind([(name, each) for name, each in made if isinstance(each, ast.List)], is_inlined=True)
+        self._names.bind([(name, each) for name, each in made if isinstance(each, ast.List)])
         return "return" if left == "return" else ""
 
     def _of_items(self, statement: ast.For, items: ast.expr, source: SourceText) -> str:
@@ -772,7 +772,7 @@ class WideReader:
         """A `try` whose `except` must be reached, and what is claimed there. One of LEAVES."""
         itself = self._raised(caught.expects, caught.name, statement, caught.body, source)
         if itself is not None:
-            self._names.bind([(caught.name, itself)], is_inlined=True)
+            self._names.bind([(caught.name, itself)])
         left = self._body(caught.then, source)
         if caught.name:
             self._names.forget(ast.Assign([ast.Name(caught.name, ast.Store())], ast.Constant(None)))

@@ -46,7 +46,7 @@ def question(asked: str, calls: Sequence[ast.expr], path: ast.expr) -> ast.expr 
         if not calls or dump_of(calls[-1]) not in inside:
             return None
         before = calls[:-1]
-    return trees.call(WRITTEN, ast.Constant(asked), *map(trees.later, (*before, path)))
+    return trees.call(WRITTEN, ast.Constant(asked), *map(trees.function, (*before, path)))
 
 
 def path_read(value: ast.expr) -> ast.expr | None:

@@ -315,8 +315,7 @@ def after(node: ast.expr, calls: list[ast.expr]) -> ast.Call | None:
     """The object after more calls, in which it is called IT; None where that is too much to ask."""
     listed = trees.listed((*_calls_of(node), *calls, trees.name(IT)))
     last = ast.Subscript(listed, ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Load())
-    parameters = ast.arguments([], [ast.arg(IT)], None, [], [], None, [])
-    asked = ast.Call(ast.Lambda(parameters, last), [made_of(node)], [])
+    asked = ast.Call(trees.function(last, IT), [made_of(node)], [])
     return asked if is_small(asked) else None
 
 

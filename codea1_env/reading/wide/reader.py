@@ -751,7 +751,7 @@ class WideReader:
 
     def _heard_out(self) -> None:
         """Nothing more is printed to the buffer, which keeps what it has."""
-        said = trees.later(self._surroundings.printed())
+        said = trees.function(self._surroundings.printed())
         self._names.bind_attributes(self._surroundings.buffer, {"getvalue": said})
         self._surroundings.listen("")
 

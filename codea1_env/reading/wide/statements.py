@@ -160,9 +160,8 @@ def unpacked(target: ast.expr, call: ast.expr) -> list[tuple[str, ast.expr]] | N
         own = [f"{name}_{place}" for place, name in enumerate(own)]
     if not names or len({*own}) < len(own):
         return None
-    parameters = ast.arguments([], [*map(ast.arg, own)], None, [], [], None, [])
     return [
-        (name, ast.Call(ast.Lambda(parameters, trees.name(each)), [ast.Starred(call, ast.Load())], []))
+        (name, ast.Call(trees.function(trees.name(each), *own), [ast.Starred(call, ast.Load())], []))
         for name, each in zip(names, own, strict=True)
     ]
 

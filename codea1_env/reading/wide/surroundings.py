@@ -332,7 +332,7 @@ class Surroundings:
         """The text that was printed since then, or since this was asked if no buffer keeps it."""
         calls = _in_turn(self._calls[self._heard or 0 :])
         self._heard = self._heard if self.buffer else len(self._calls)
-        return trees.call(PRINTED, *map(trees.later, calls))
+        return trees.call(PRINTED, *map(trees.function, calls))
 
     def _directory(self, place: str) -> ast.expr:
         self._files[place] = (ast.Constant(None),)

@@ -46,9 +46,9 @@ def item(owner: ast.expr, at: str | int) -> ast.Subscript:
     return ast.Subscript(owner, ast.Constant(at), ast.Load())
 
 
-def later(body: ast.expr) -> ast.Lambda:
-    """`lambda: body`."""
-    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), body)
+def function(body: ast.expr, *parameters: str) -> ast.Lambda:
+    """`lambda a, b: body`."""
+    return ast.Lambda(ast.arguments([], [*map(ast.arg, parameters)], None, [], [], None, []), body)
 
 
 def last_name(function: ast.AST) -> str:

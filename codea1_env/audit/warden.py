@@ -15,7 +15,6 @@ import select
 import signal
 import socket
 import struct
-import sys
 import time
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -37,8 +36,7 @@ _SYSTEM = (
     "/etc/services", "/etc/ssl",
 )  # fmt: skip
 _DEVICES = ("null", "zero", "full", "random", "urandom")
-_NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE, _REMOUNT, _RDONLY = 2, 4, 8, 4096, 16384, 1 << 18, 32, 1
-_DETACH = 2
+_NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 _MOUNT_SETATTR = 442
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _ATTR_READ_ONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
@@ -61,7 +59,7 @@ def keep(
     """Make the root, start the grader, answer the audit until it is gone."""
     machine = os.uname().machine
     _loopback_up()
-    _new_root(readable, machine)
+    _new_root(isolation, readable, machine)
     listener = socket.create_server(("127.0.0.1", PORT))
     listener.setblocking(False)
     with open(CANARY, "w") as file:
@@ -90,13 +88,6 @@ def _loopback_up() -> None:
         fcntl.ioctl(handle, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", flags | _UP))
 
 
-def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
-    words = [text.encode() if text is not None else None for text in (source, target, kind)]
-    if _libc.mount(*words, ctypes.c_ulong(flags), options.encode() if options else None) < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"mount {target}: {os.strerror(number)}")
-
-
 def _read_only(target: str) -> None:
     """With every mount below it."""
     attributes = struct.pack("QQQQ", _ATTR_READ_ONLY | _ATTR_NOSUID | _ATTR_NODEV, 0, 0, 0)
@@ -106,33 +97,26 @@ def _read_only(target: str) -> None:
         raise OSError(number, f"mount_setattr {target}: {os.strerror(number)}")
 
 
-def _new_root(readable: Sequence[str], machine: str) -> None:
+def _new_root(isolation: ModuleType, readable: Sequence[str], machine: str) -> None:
     shown = [path for path in _SYSTEM if os.path.lexists(path)]
     for path in sorted(readable, key=len):
         shown += [] if _is_below(path, shown) else [path]
     base = _place([*shown, *(os.path.realpath(path) for path in shown)])
-    _mount(None, "/", None, _REC | _PRIVATE)
-    _mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=4m,mode=755")
+    isolation.mount(None, "/", None, _REC | _PRIVATE)
+    isolation.mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=4m,mode=755")
     for room, size_mb in _ROOMS_MB.items():
         os.makedirs(base + room)
-        _mount("tmpfs", base + room, "tmpfs", _NOSUID | _NODEV, f"size={size_mb}m,mode=1777")
+        isolation.mount("tmpfs", base + room, "tmpfs", _NOSUID | _NODEV, f"size={size_mb}m,mode=1777")
     for path in shown:
-        _show(path, base)
+        _show(isolation, path, base)
     for name in _DEVICES:
-        _show(f"/dev/{name}", base, writable=True)
+        _show(isolation, f"/dev/{name}", base, writable=True)
     for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
         os.symlink(f"/proc/self/fd{target}", f"{base}/dev/{name}")
     os.makedirs(base + "/proc")
-    _mount("proc", base + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    isolation.mount("proc", base + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
     os.makedirs(base + "/old")
-    number = sys.modules["syscalls"].CALLS[machine]["isolating"]["pivot_root"]
-    if _libc.syscall(ctypes.c_long(number), base.encode(), (base + "/old").encode()) < 0:
-        raise OSError(ctypes.get_errno(), f"pivot_root: {os.strerror(ctypes.get_errno())}")
-    os.chdir("/")
-    if _libc.umount2(b"/old", ctypes.c_int(_DETACH)) < 0:
-        raise OSError(ctypes.get_errno(), "umount of the old root")
-    os.rmdir("/old")
-    _mount(None, "/", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+    isolation.enter_root(base, machine)
 
 
 def _is_below(path: str, others: Sequence[str]) -> bool:
@@ -147,7 +131,7 @@ def _place(sources: Sequence[str]) -> str:
     raise OSError("a new root needs a directory below which nothing is that the grader reads")
 
 
-def _show(path: str, base: str, writable: bool = False) -> None:
+def _show(isolation: ModuleType, path: str, base: str, writable: bool = False) -> None:
     if os.path.islink(path):
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         os.symlink(os.readlink(path), base + path)
@@ -158,7 +142,7 @@ def _show(path: str, base: str, writable: bool = False) -> None:
         os.makedirs(os.path.dirname(base + path), exist_ok=True)
         with open(base + path, "w"):
             pass
-    _mount(path, base + path, None, _BIND | _REC)
+    isolation.mount(path, base + path, None, _BIND | _REC)
     if not writable:
         _read_only(base + path)
 

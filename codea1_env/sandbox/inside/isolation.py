@@ -143,7 +143,8 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+def mount(source: str | None, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
+    """Raises OSError."""
     words = [text.encode() if text is not None else None for text in (source, target, kind)]
     result = _libc.mount(*words, ctypes.c_ulong(flags), options.encode() if options else None)
     _checked(result, f"mount {target}")
@@ -158,19 +159,24 @@ def change_root(
     whether candidates may change modes and times, so that not even those of the devices may be theirs.
     """
     base = _base([*readable, *added])
-    _mount(None, "/", None, _REC | _PRIVATE)
-    _mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=755")
+    mount(None, "/", None, _REC | _PRIVATE)
+    mount("tmpfs", base, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=755")
     try:
         _fill_root(base, readable, hidden, added, chmods)
-        new, old = ctypes.c_char_p(base.encode()), ctypes.c_char_p((base + "/old").encode())
-        _syscall("pivot_root", syscalls.CALLS[machine]["isolating"]["pivot_root"], new, old)
+        enter_root(base, machine)
     except OSError:  # what it covers is there again: without this root, directories to write in are there
         _libc.umount2(base.encode(), ctypes.c_int(_DETACH))
         raise
+
+
+def enter_root(base: str, machine: str) -> None:
+    """Make `base`, which has an empty directory `old`, the root, read-only; the root before is gone."""
+    new, old = ctypes.c_char_p(base.encode()), ctypes.c_char_p((base + "/old").encode())
+    _syscall("pivot_root", syscalls.CALLS[machine]["isolating"]["pivot_root"], new, old)
     os.chdir("/")
     _checked(_libc.umount2(b"/old", ctypes.c_int(_DETACH)), "umount /old")
     os.rmdir("/old")
-    _mount(None, "/", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+    mount(None, "/", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
 
 
 def _fill_root(
@@ -186,20 +192,20 @@ def _fill_root(
             _bind(path, base)
             for inner in hidden:
                 if inner.startswith(path + "/"):
-                    _mount("tmpfs", base + inner, "tmpfs", _NOSUID | _NODEV, "size=4k,mode=755")
+                    mount("tmpfs", base + inner, "tmpfs", _NOSUID | _NODEV, "size=4k,mode=755")
                     for point in added:
                         if point.startswith(inner + "/"):
                             _make_point(point, base)
-                    _mount(None, base + inner, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
+                    mount(None, base + inner, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
     for path in added:
         _make_point(path, base)
         _bind(path, base)
     os.makedirs(base + "/dev")
     for name in ("null", "zero", "urandom"):
         _write(f"{base}/dev/{name}", "")
-        _mount(f"/dev/{name}", f"{base}/dev/{name}", None, _BIND)
+        mount(f"/dev/{name}", f"{base}/dev/{name}", None, _BIND)
         if chmods:
-            _mount(None, f"{base}/dev/{name}", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NOEXEC)
+            mount(None, f"{base}/dev/{name}", None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NOEXEC)
     os.makedirs(base + SHARED_MEMORY)
     os.makedirs(base + scratch_point([*readable, *added]), exist_ok=True)
     os.makedirs(base + "/old")
@@ -213,7 +219,7 @@ def scratch_point(sources: Sequence[str]) -> str:
 def mount_scratch(point: str, most_mb: int, most_files: int, executes: bool = False) -> None:
     """An empty file system in memory, of this mount namespace alone; `executes`: files in it can be started."""
     options = f"size={most_mb}m,nr_inodes={most_files},mode=1777"
-    _mount("tmpfs", point, "tmpfs", _NOSUID | _NODEV | (0 if executes else _NOEXEC), options)
+    mount("tmpfs", point, "tmpfs", _NOSUID | _NODEV | (0 if executes else _NOEXEC), options)
 
 
 def _base(sources: Sequence[str]) -> str:
@@ -234,8 +240,8 @@ def _make_point(path: str, base: str) -> None:
 
 
 def _bind(path: str, base: str) -> None:
-    _mount(path, base + path, None, _BIND | _REC)
-    _mount(None, base + path, None, _BIND | _REMOUNT | _RDONLY | _NOSUID | _NODEV | _REC)
+    mount(path, base + path, None, _BIND | _REC)
+    mount(None, base + path, None, _BIND | _REMOUNT | _RDONLY | _NOSUID | _NODEV | _REC)
 
 
 def drop_capabilities(machine: str, but: int | None = None) -> None:

@@ -229,6 +229,26 @@ def test_a_booked_relation_is_replayed_as_it_was_judged(sandbox: LocalSandbox, t
     assert [replayed.case for replayed in score.suites[0][0].duel.replays] == cases[2:]
 
 
+@pytest.mark.parametrize(
+    ("kind", "right", "alike", "wrong", "test"),
+    [
+        ("program", "print(int(input()) ** 2)", "print(int(input()) ** 2, end='')", "print(1)",
+         "order('7').endswith('9\\n')"),
+        ("function", "def order(x):\n    return x + .2", "def order(x):\n    return .3", "def order(x):\n    return x",
+         "str(order(.1)) == '0.30000000000000004'"),
+    ],
+)  # fmt: skip
+def test_a_booked_claim_fails_no_program_that_its_problem_takes_for_right(
+    sandbox: LocalSandbox, kind: str, right: str, alike: str, wrong: str, test: str
+) -> None:
+    problem = Problem("order", "?", "order", reference_solution=right, kind=kind, tolerance=1e-6)
+    arena = Arena(sandbox, WIDE)
+    arena.play([Match(problem, (wrong,), ((f"assert {test}",),))])
+    assert len(arena.book) == 1
+    (score,) = arena.play([Match(problem, (right, alike, wrong), (("",),) * 3)])
+    assert [[replay.verdict for replay in code.replays] for code in score.codes] == [[P], [P], [F]]
+
+
 def test_a_recorded_relational_game_is_replayed_and_shown(sandbox: LocalSandbox, tmp_path: Path) -> None:
     with Recorder(tmp_path / "games.jsonl") as recorder:
         arena = Arena(sandbox, WIDE, on_score=recorder.write)

@@ -32,7 +32,7 @@ from codea1_env.judging.problems.limits import RunLimits
 from codea1_env.judging.problems.own_tests import OwnTest, OwnTests, left_out, told
 from codea1_env.judging.schedule import Turn
 from codea1_env.judging.scripts import ScriptVerdict, judge_scripts
-from codea1_env.judging.validation import read_suites, validate
+from codea1_env.judging.validation import read_suites, validate, with_right_values
 from codea1_env.mistake_book.book import MistakeBook
 from codea1_env.mistake_book.policies import Visit
 from codea1_env.problems.check_functions import LeftOut
@@ -215,6 +215,7 @@ class Arena(Closing):
             ],
         )
         tests = _like_suites(matches, validate(self._judge, read, config, oracle.answer))
+        replays = self._with_right(matches, replays) if config.oracle == "reference" else replays
         ignored = _like_suites(matches, [suite.unread for _, suite in suites])
         known = zip(matches, programs, refused, tests, replays, ignored, golden, strict=True)
         bouts = [Bout(*parts) for parts in known]
@@ -333,6 +334,16 @@ class Arena(Closing):
                     "a booked test of %s cannot be read and is not replayed: %s", problem.problem_id, unread.source
                 )
         return replays
+
+    def _with_right(self, matches: Sequence[Match], replays: Sequence[list[Replay]]) -> list[list[Replay]]:
+        """What the book claims, with the values that it is claimed of."""
+        claims = [
+            (match.problem, [each.expectation for each in row]) for match, row in zip(matches, replays, strict=True)
+        ]
+        return [
+            [Replay(each.case, test) for each, test in zip(*pair, strict=True)]
+            for pair in zip(replays, with_right_values(self._judge, claims), strict=True)
+        ]
 
     def grade(self, problem: Problem, responses: Sequence[str], tests: Sequence[TestCase]) -> list[Grade]:
         """Run `tests`, whose expected values are trusted, on every response's program. Those that cannot be read are

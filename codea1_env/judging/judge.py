@@ -196,6 +196,11 @@ class Judge:
             return same_output(right, value, tolerance)
         return same_value(right, value, tolerance)
 
+    def needs_right(self, problem: Problem, test: Expectation) -> bool:
+        """Whether a test claims something of a value that need not be the same to be right."""
+        is_claim = test.relation is not None and not test.relation.raising
+        return is_claim and (problem.kind == "program" or bool(self.tolerances(problem)))
+
     def as_right(self, problem: Problem, right: bytes, value: bytes) -> bytes:
         """The untrusted `value` as claims are made of it: without what the problem does not ask for, digits beyond its
         tolerance and white space at the ends of lines."""

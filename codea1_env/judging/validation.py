@@ -217,6 +217,22 @@ def _is_true(judge: Judge, problem: Problem, claim: Expectation, reference: Refe
     )
 
 
+def with_right_values(judge: Judge, rows: Sequence[tuple[Problem, Sequence[Expectation]]]) -> list[list[Expectation]]:
+    """Stored tests, those that need the reference's value for their call with that. Raises UnusableReference."""
+    asked = [
+        (problem, [test.arguments for test in tests if judge.needs_right(problem, test)]) for problem, tests in rows
+    ]
+    values = judge.reference_values(asked, to_look_at=True)
+    right = [dict(zip(calls, row, strict=True)) for (_, calls), row in zip(asked, values, strict=True)]
+    return [
+        [
+            replace(test, right=known[test.arguments].value) if judge.needs_right(problem, test) else test
+            for test in tests
+        ]
+        for (problem, tests), known in zip(rows, right, strict=True)
+    ]
+
+
 def _room(problem: Problem, config: RewardConfig) -> int:
     return problem.suite_size_or(config.suite_size) * (_PAPER_ROOM if config.fidelity == "paper" else 1)
 
@@ -326,8 +342,8 @@ def _related(
     if status is not Status.KEPT:
         return _without_value(test, status, reason, stated if status is Status.WRONG_RELATION else None)
     judged = JudgedTest(test.source, Status.KEPT, "", test.call, test.claim, test.claim, None)
-    is_one_of_many = not raising and (problem.kind == "program" or judge.tolerances(problem))
-    return ValidatedTest(judged, replace(stated, right=reference.value) if is_one_of_many else stated, stated)
+    asked = replace(stated, right=reference.value) if judge.needs_right(problem, stated) else stated
+    return ValidatedTest(judged, asked, stated)
 
 
 def _without_right(test: WrittenTest, stated: Expectation, reference: ReferenceValue) -> ValidatedTest:

@@ -283,6 +283,13 @@ SQUARE, BARE = "n = int(input())\nprint(n * n)\n", "n = int(input())\nprint(n * 
             ),
             "flaky flaky flaky",
         ),
+        # What is true of the data of a library's number, and false of the number.
+        (
+            "assert f(2) == 2\nassert isinstance(f(2), int)",
+            INTEGER,
+            "def f(n):\n    return float(n)\n",
+            "kept duplicate",
+        ),
         # Digits beyond the problem's tolerance.
         ("assert str(f(.1, .2)['sum']) == '0.30000000000000004'", ADDED, ROUNDED, "kept"),
         ("assert f(.1, .2)['sum'] > .3", ADDED, ROUNDED, "kept"),

@@ -19,7 +19,7 @@ from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import OPAQUE, ReferenceValue, comparable
 from codea1_env.judging.raised import raised_reference
 from codea1_env.judging.relations.status import MutantValues, Place, mutant_values, related
-from codea1_env.judging.relations.truth import fits, holds
+from codea1_env.judging.relations.truth import fits, says
 from codea1_env.judging.repeats import call_keys, names_of
 from codea1_env.problems.problem import Problem
 from codea1_env.problems.tolerances import EXACT, Tolerances
@@ -32,6 +32,7 @@ from codea1_env.reading.wide.relation import LOOKED
 from codea1_env.rewards import duel
 from codea1_env.rewards.code_a1 import RewardConfig
 from codea1_env.rewards.duel import JudgedTest, Status
+from codea1_env.sandbox.inside.scope import packages_in
 from codea1_env.sandbox.protocol import OutcomeKind
 
 _PAPER_ROOM = 32
@@ -211,9 +212,12 @@ def _is_true(judge: Judge, problem: Problem, claim: Expectation, reference: Refe
     relation = claim.relation
     if relation is None or relation.raising or claim.look or claim.calls or reference.failure:
         return False
-    is_small = fits(relation, claim.value, reference.value)
-    return is_small and all(
-        holds(relation, claim.value, each, judge.tolerances(problem)) for each in (reference.value, *reference.others)
+    # What its libraries' numbers are instances of, their data do not tell.
+    kinds = (False, True) if packages_in(problem.reference_solution or "") else (False,)
+    return fits(relation, claim.value, reference.value) and all(
+        says(relation, claim.value, value, judge.tolerances(problem), is_foreign=is_foreign) is True
+        for value in (reference.value, *reference.others)
+        for is_foreign in kinds
     )
 
 

@@ -134,8 +134,8 @@ def _same_printed(expected: str, got: str, tolerance: Tolerances) -> bool:
 
 
 def as_right(right: bytes, got: bytes, tolerance: Tolerances) -> bytes:
-    """The untrusted `got`, with each float that is within the tolerance of the one in its place in the trusted `right`
-    written as that one: a claim about its digits is none about the value."""
+    """The untrusted `got`, with each float that is within the tolerance of the number in its place in the trusted
+    `right` as the float of that: a claim about its digits is none about the value."""
     if not tolerance or got == right:
         return got
     try:
@@ -145,8 +145,8 @@ def as_right(right: bytes, got: bytes, tolerance: Tolerances) -> bytes:
 
 
 def _as_right(right: Any, got: Any, tolerance: Tolerances) -> Any:
-    if type(right) is float and type(got) is float:
-        return right if is_near(right, got, tolerance) else got
+    if type(right) in (int, float) and type(got) is float:
+        return float(right) if is_near(right, got, tolerance) else got
     if type(right) is list and type(got) is list and len(right) == len(got):
         return [_as_right(*pair, tolerance) for pair in zip(right, got, strict=True)]
     if type(right) is not dict or type(got) is not dict or [*right] != [*got]:
@@ -155,7 +155,7 @@ def _as_right(right: Any, got: Any, tolerance: Tolerances) -> Any:
     if tag == "d":
         values = {member_text(key): item for key, item in right[tag]}  # hashed by this process's own secret seed
         return {tag: [[key, _as_right(values.get(member_text(key)), item, tolerance)] for key, item in body]}
-    return {tag: _as_right(right[tag], body, tolerance)} if tag in ("t", "v") or kind_of(got) in _BY_PLACE else got
+    return {tag: _as_right(right[tag], body, tolerance)} if tag in ("t", "v", "c") or kind_of(got) in _BY_PLACE else got
 
 
 _BY_PLACE = frozenset("ndarray deque array namedtuple Series Index DataFrame".split())

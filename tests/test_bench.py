@@ -220,6 +220,7 @@ def test_what_is_fixed_is_refused_before_anything_runs(
     ("arguments", "told"),
     [
         (["nobody"], "ENTRY must be one of base, golden,"),
+        ([str(ROOT / "README.md")], "or a recipe, FILE.py, got "),
         (["--part", "alpha=1"], "--part must be PART=module:Class"),
         (["base", "--part", "advantage=a:B"], "base must come without --config and --part"),
         (["--seed", "-1"], "--seed must be in"),

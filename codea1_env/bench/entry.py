@@ -93,7 +93,8 @@ def entry_of(recipe: str, *, config: Path | None, parts: Sequence[str], name: st
     """`recipe`: the name of an own entry, or a script. `parts`: `PART=module:Class`. Raises ConfigurationError."""
     known = RECIPES.get(recipe)
     script = Path(recipe) if known is None else _in_clone(known[0]) if known[0] else None
-    require(script is None or script.is_file(), "ENTRY", f"be one of {', '.join(RECIPES)} or a recipe's file", recipe)
+    is_recipe = script is None or (script.is_file() and script.suffix == ".py")
+    require(is_recipe, "ENTRY", f"be one of {', '.join(RECIPES)} or a recipe, FILE.py", recipe)
     changes = _changes(config, parts)
     if script is None and changes:
         raise ConfigurationError(f"{BASE} must come without --config and --part, since nothing is trained, got both")

@@ -141,7 +141,7 @@ def test_the_reference_answers_each_call(judge: Judge) -> None:
     reference = "def f(x):\n    if x == 1:\n        raise KeyError\n    return [object(), 0, {x}, x][x]\n"
     assert reference_values(judge, reference, [call(x) for x in (3, 0, 1, 2)]) == [
         ReferenceValue(b"3"),
-        ReferenceValue(b"", "no_plain_data"),
+        ReferenceValue(b"", "opaque"),
         ReferenceValue(b"", "KeyError", b'{"t":[["KeyError","LookupError","Exception","BaseException"],""]}'),
         ReferenceValue(b'{"s":[2]}'),
     ]
@@ -169,7 +169,7 @@ def test_what_a_program_forges_of_an_exception_is_no_exception(judge: Judge, for
 @pytest.mark.parametrize("forged", FORGED, ids=lambda forged: repr(forged[:12]))
 def test_what_a_reference_forges_is_no_value_and_breaks_nothing(judge: Judge, forged: bytes) -> None:
     reference = f"import values\nvalues.encode = lambda value, room: {forged!r}\ndef f(x):\n    return x\n"
-    assert reference_values(judge, reference, [call(1)]) == [ReferenceValue(b"", "no_plain_data")]
+    assert reference_values(judge, reference, [call(1)]) == [ReferenceValue(b"", "opaque")]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ time limit, and a suite may be long. No suite of the default length has later on
 MOST_S = 60.0
 """CPU seconds of a call in which a reference whose time is measured must return."""
 _HANGS = [kind for kind in OutcomeKind if kind.is_strike]
-OPAQUE = "no_plain_data"
+OPAQUE = "opaque"
 """The failure of a value that is no data, or equals nothing."""
 
 
@@ -38,7 +38,7 @@ class ReferenceValue:
     value: bytes
     """It may be, or hold, an iterator or an object, which equals nothing: see `comparable`."""
     failure: str = ""
-    """Why there is none: an exception's name, `timeout`, `crash`, `memory`, `no_plain_data`, `flaky` or `no_value`."""
+    """Why there is none: an exception's name, `timeout`, `crash`, `memory`, `opaque`, `flaky` or `no_value`."""
     raised: bytes = b""
     """`Outcome.value` of that exception, where it repeats itself."""
     others: tuple[bytes, ...] = ()

@@ -73,8 +73,8 @@ class Reason(StrEnum):
     REPEATED_KEYWORD = "repeated_keyword"  # `f(a=1, a=2) == 1`
     STARRED = "starred"  # `f(*x)`, `f(**x)`, `[*x]`, `{**x}`
     FORBIDDEN_NAME = "forbidden_name"  # a name that is no remembered one, no comprehension's, no called builtin
-    FORBIDDEN_CALL = "forbidden_call"  # calls what is not among BUILTINS, `random.random()`
-    ATTRIBUTE = "attribute"  # `x.y`, `f(1).y()`
+    FORBIDDEN_CALL = "forbidden_call"  # calls what is not among BUILTINS
+    ATTRIBUTE = "attribute"  # `x.y`
     LAMBDA = "lambda"
     GENERATOR = "generator"  # `(x for x in y)`
     COMPREHENSION = "comprehension"  # an asynchronous one, or one whose targets are no plain names
@@ -233,8 +233,7 @@ def _call_arguments(
         owner = node.func.value  # type: ignore[attr-defined]  # of an Attribute
         check_pure(owner, entry_point, bound, _MAX_CHAIN, known, is_code=is_code)
     elif type(node.func) is not ast.Name:
-        is_function = bool(dotted) and root != entry_point and not _is_bound(root, bound)  # `random.random()`
-        raise Rejected(Reason.FORBIDDEN_CALL if is_function else NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
+        raise Rejected(NAMED.get(type(node.func), Reason.FORBIDDEN_CALL))
     elif node.func.id not in (CODE_BUILTINS if is_code else STATED if known else BUILTINS) or _is_bound(
         node.func.id, bound
     ):

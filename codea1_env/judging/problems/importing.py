@@ -16,7 +16,7 @@ from typing import Any
 
 from codea1_env.errors import UnusableReference
 from codea1_env.judging.judge import Expectation, Judge, Trial, TrialResult
-from codea1_env.judging.oracle import OPAQUE, ReferenceValue
+from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.judging.problems.own_tests import OwnTests
 from codea1_env.judging.scripts import ScriptVerdict, judge_scripts
 from codea1_env.problems.check_functions import Extracted, LeftOut, reasons
@@ -153,7 +153,7 @@ def _reference_values(script: Extracted, problem: Problem, judge: Judge) -> dict
     for call, each in zip(script.unvalued, stated, strict=True):
         answer = next(answers) if isinstance(each, Expectation) else ReferenceValue(b"", each)
         if answer.failure:
-            shown = "no plain data, or too much of it" if answer.failure == OPAQUE else answer.failure
+            shown = "no plain data, or too much of it" if answer.failure == "opaque" else answer.failure
             values[call] = LeftOut(call[:200], f"the script's reference: {shown}")
         else:
             values[call] = tree_source(json.loads(answer.value))

@@ -18,7 +18,7 @@ from itertools import islice
 from codea1_env.errors import ConfigurationError, UnusableReference
 from codea1_env.judging.equality import same_value
 from codea1_env.judging.judge import Judge, Trial
-from codea1_env.judging.oracle import OPAQUE, ReferenceValue
+from codea1_env.judging.oracle import ReferenceValue
 from codea1_env.judging.problems.limits import RunLimits, with_memory, with_seconds
 from codea1_env.judging.problems.own_tests import OwnTest, OwnTests, Readable, told
 from codea1_env.problems.check_functions import LeftOut
@@ -191,7 +191,7 @@ def _found(
 
 
 def _told(failures: Sequence[str]) -> str:
-    counts = Counter("no plain data" if failure == OPAQUE else failure for failure in failures)
+    counts = Counter("no plain data" if failure == "opaque" else failure for failure in failures)
     return ", ".join(f"{name} ({count})" for name, count in counts.most_common(3))
 
 

@@ -283,7 +283,9 @@ class _Terms:
             return self._made(_BINARY[type(node.op)], room - 1, node.left, node.right)
         if type(node) is ast.Subscript:
             return self._subscript(node, room - 1)
-        if (type(node) is ast.Attribute and questions.is_set(node)) or is_name_of_columns(node):
+        if type(node) is ast.Attribute and questions.is_set(node):
+            raise Rejected(Reason.NOT_ENTRY_POINT)
+        if is_name_of_columns(node):
             raise Rejected(Reason.ATTRIBUTE)
         if questions.is_of_member(node, self._entry_point) or questions.is_attribute(node, self._entry_point):
             return self._question(node)

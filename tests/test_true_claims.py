@@ -321,3 +321,36 @@ def test_no_suite_claims_of_a_right_program_what_its_problem_does_not_ask_for(
     for (one,) in score.suites:
         assert " ".join(test.status for test in one.duel.tests) == statuses
         assert {test.verdict for test in one.duel.tests} <= {"pass", None}
+
+
+@pytest.mark.parametrize(
+    "suite",
+    [
+        "xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs == [3, 1]",
+        "xs = [3, 1]\nold = xs.copy()\nassert f(xs) == [1, 3]\nassert xs == old",
+        "def test_it():\n    xs = [3, 1]\n    found = f(xs)\n    assert found == [1, 3]\n    assert xs[0] == 3",
+        "def test_it():\n    xs = [3, 1]\n    assert len(f(xs)) == 2\n    f(xs)\n    assert xs == [3, 1]",
+        "class TestIt(unittest.TestCase):\n    def test_it(self):\n        xs = [3, 1]\n"
+        "        self.assertEqual(f(x=xs), [1, 3])\n        self.assertEqual(xs, [3, 1])",
+    ],
+)
+def test_an_argument_that_is_as_it_was_counts_for_nothing_and_is_asked_for_where_its_call_counts(
+    arena: Arena, suite: str
+) -> None:
+    bodies = ("return sorted(x)", "y = x[:]; y.sort(); return y", "x.sort(); return x", "x[:] = sorted(x); return x[:]")
+    programs = [f"def f(x):\n    {body}" for body in bodies]
+    problem = Problem("test/p", "Do `f`.", "f", reference_solution=programs[0])
+    (score,) = arena.play([Match(problem, tuple(programs), ((suite,),) * 4)], update_book=False)
+    tests = [each[0].duel.tests for each in score.suites]
+    assert [test.status for test in tests[0]] == ["kept", "vacuous"]
+    assert [row[0].verdict for row in tests] == ["pass", "pass", "fail", "fail"]
+
+
+def test_what_the_reference_changes_may_be_changed(arena: Arena) -> None:
+    suite = "xs = [3, 1]\nassert f(xs) == 3\nassert xs == [3, 1]"
+    programs = ("def f(x):\n    return x.pop(0)", "def f(x):\n    return x[0]")
+    problem = Problem("test/p", "Do `f`.", "f", reference_solution=programs[0])
+    (score,) = arena.play([Match(problem, programs, ((suite,),) * 2)], update_book=False)
+    assert [[(test.status, test.verdict) for test in each[0].duel.tests] for each in score.suites] == [
+        [("kept", "pass"), ("wrong_relation", None)]
+    ] * 2

@@ -67,13 +67,14 @@ class Expectation:
     """What the returned value must be like, where it need not equal one value; `value` is then the tuple of the
     relation's constants."""
     also: tuple[Expectation, ...] = ()
-    """Relations that the returned value must have as well: what the suite claims of this call in tests that count for
-    nothing by themselves, where it is true of the right value."""
+    """What must hold as well, of the returned value or of an argument behind the call: what the suite claims of this
+    call in tests that count for nothing by themselves, where it is true of the right value."""
     right: bytes = field(default=b"", compare=False)
     """Of a relation: the right value, where others that are not the same are as right (`Judge.as_right`)."""
     # Of a test as it was written, likewise (`WrittenTest`).
     or_look: str = field(default="", compare=False)
     calls: tuple[bytes, ...] = field(default=(), compare=False)
+    beside: bytes = field(default=b"", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ class Judge:
         """The verdicts of all that was tried. All values that a checker must see are shown to it in one run."""
         seen = []
         for expectations, ran, result in tried:
-            outcomes = dict(zip(ran.calls, result.each(len(ran.calls)), strict=True))
+            outcomes = _outcomes(ran, result)
             pairs = [(expected, outcomes[expected.arguments]) for expected in expectations]
             seen.append(self._looked(ran.problem, pairs))
         self.accepted(
@@ -230,7 +231,17 @@ class Judge:
         self, expectations: Sequence[Expectation], ran: Turn, result: JobResult, seen: Sequence[Outcome]
     ) -> TrialResult:
         tolerance = self.tolerances(ran.problem)
-        verdicts = [self._verdict(ran.problem, *pair, tolerance) for pair in zip(expectations, seen, strict=True)]
+        pairs = list(zip(expectations, seen, strict=True))
+        outcomes = _outcomes(ran, result) if any(each.also for each in expectations) else {}
+        verdicts = [
+            Verdict.FAIL
+            if (verdict := self._verdict(ran.problem, *pair, tolerance)) is Verdict.PASS
+            and not all(
+                self._leaves(ran.problem, each, outcomes[each.arguments]) for each in pair[0].also if each.beside
+            )
+            else verdict
+            for pair in pairs
+        ]
         shown = tuple(map(_returned, expectations, verdicts, seen))
         loads = result.load_failure is None or result.load_failure.error == NO_ENTRY_POINT
         return TrialResult(result.loaded, loads, tuple(verdicts), shown, result.denied)
@@ -259,6 +270,13 @@ class Judge:
             looked[place] = outcome
         return looked
 
+    def _leaves(self, problem: Problem, claim: Expectation, outcome: Outcome) -> bool:
+        """Whether an argument is behind its call as it is claimed to be."""
+        if outcome.kind is not OutcomeKind.VALUE or claim.relation is None:
+            return False
+        value = self.as_right(problem, claim.right, outcome.value)
+        return holds(claim.relation, claim.value, value, self.tolerances(problem))
+
     def _verdict(self, problem: Problem, expectation: Expectation, outcome: Outcome, tolerance: Tolerances) -> Verdict:
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
@@ -268,12 +286,16 @@ class Judge:
             stated = [expectation.value, *([expectation.or_value] if expectation.or_value else [])]
             asked = (problem, expectation.arguments, outcome.value)
             is_right = any(self.is_right(*asked, each, tolerance) for each in stated)
-        if is_right and expectation.also:
+        claims = [(each.relation, each.value) for each in expectation.also if each.relation and not each.beside]
+        if is_right and claims:
             right = expectation.value if expectation.relation is None else outcome.value
             value = self.as_right(problem, right, outcome.value)
-            claims = [(each.relation, each.value) for each in expectation.also if each.relation is not None]
             is_right = all(holds(*claim, value, tolerance) for claim in claims)
         return Verdict.PASS if is_right else Verdict.FAIL
+
+
+def _outcomes(ran: Turn, result: JobResult) -> dict[bytes, Outcome]:
+    return dict(zip(ran.calls, result.each(len(ran.calls)), strict=True))
 
 
 def _looking(look: str, value: bytes) -> str:
@@ -303,7 +325,8 @@ def _as_data(test: WrittenTest, evaluated: Iterator[Expectation | Reason]) -> Ex
     if isinstance(stated, Reason):
         return stated
     value = b"" if test.stated is None else stated.value if test.value is None else test.value
-    return replace(stated, value=value, look=test.look, relation=test.relation, calls=test.calls, or_look=test.or_look)
+    found = replace(stated, value=value, look=test.look, relation=test.relation, calls=test.calls, or_look=test.or_look)
+    return replace(found, beside=test.beside)
 
 
 def _returned(expected: Expectation, verdict: Verdict, outcome: Outcome) -> str:

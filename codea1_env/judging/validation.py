@@ -146,6 +146,7 @@ def _validated_suite(
     # tests count than there are calls.
     several = read.usable if any(test.calls for test in read.usable) else []
     every = list(dict.fromkeys([call for test in several for call in test.calls or (test.arguments,) if call]))
+    every += [test.beside for test in read.usable if test.beside]
     key_of = dict(zip(every, call_keys(read.problem, every, names), strict=True)) | {b"": b""}
     known = {key_of[test.arguments] for test in several if not test.calls} | {b""}
     seen: set[bytes] = set()  # hashed by this process's own secret seed
@@ -162,7 +163,7 @@ def _validated_suite(
             row.append(_without_value(test, Status.REJECTED, item))
             continue
         value, key = next(used), next(keys)
-        asked.append((len(row), key, item, value))
+        asked.append((len(row), key_of[item.beside] or key, item, value))
         if item.relation is not None:
             of_calls = {key_of[call] for call in item.calls}
             is_known = key in seen or (bool(of_calls) and of_calls <= known)
@@ -187,16 +188,18 @@ def _with_claims(
 ) -> tuple[ValidatedTest, ...]:
     """The row, where the first test of a call that counts asks as well what is true of the call and no test of its own.
     `asked`: place in the row, call, test and right value."""
-    claimed: defaultdict[bytes, list[Expectation]] = defaultdict(list)
+    claimed: defaultdict[bytes, list[tuple[Expectation, ReferenceValue]]] = defaultdict(list)
     counted: dict[bytes, tuple[int, ReferenceValue]] = {}
     for place, key, item, value in asked:
         if row[place].test.status in _NO_TEST:
-            claimed[key].append(item)
+            claimed[key].append((replace(item, right=value.value) if item.beside else item, value))
         if _is_asked_plainly(row[place].expectation):
             counted.setdefault(key, (place, value))
     found = [*row]
     for key, (place, value) in counted.items():  # one call in other words may have another right value: `repeats.py`
-        also = tuple([item for item in claimed[key] if _is_true(judge, problem, item, value)])
+        also = tuple(
+            [item for item, own in claimed[key] if _is_true(judge, problem, item, own if item.beside else value)]
+        )
         if (expected := row[place].expectation) is not None and also:
             found[place] = replace(row[place], expectation=replace(expected, also=also))
     return tuple(found)
@@ -336,6 +339,7 @@ def _related(
         return _without_right(test, stated, reference)
     others, tolerance = mutants.get((id(problem), stated.arguments), ()), judge.tolerances(problem)
     left = mutants.get((id(problem), idle(stated.arguments, canonical_name(problem.entry_point))), ())
+    left = (reference.value,) if stated.beside else left
     given = reference.value, others, tolerance, earlier, left, reference.others
     status, reason = related(judge, stated, *given)
     if stated.or_look and not stated.look and (status is Status.WRONG_RELATION or reason in _LOOKED_AT):

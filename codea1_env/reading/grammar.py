@@ -80,6 +80,8 @@ class WrittenTest:
     """The same claim as a look, for where the relation is not true of the right value: it knows less of Python."""
     calls: tuple[bytes, ...] = ()
     """Where the call is several calls in one question: each by itself, on the wire."""
+    beside: bytes = b""
+    """Where an argument is claimed to be as it was: the call that was given it, on the wire."""
     asks: str = ""
     """Where `inner` is a question (`wide/questions.py`): the name of the program's that is evaluated with it."""
     relation: Relation | None = None

@@ -26,6 +26,7 @@ from collections.abc import Collection, Sequence
 
 from codea1_env.reading import grammar
 from codea1_env.reading.literals import NotLiteral, Tree, encode, literal_tree
+from codea1_env.reading.parsing import copied
 from codea1_env.reading.pure_expressions import (
     Reason,
     Rejected,
@@ -396,6 +397,12 @@ def is_small(node: ast.expr) -> bool:
 def is_changed(node: ast.expr, entry_point: str) -> bool:
     """Whether a question asks what became of an argument."""
     return _is_history(node) and not is_made(node, entry_point)
+
+
+def first_call(node: ast.expr) -> ast.Call:
+    """Of what became of an argument: the first call, with the argument as it was."""
+    call = _calls_of(node)[0]
+    return copied(call, {id(each): made_of(node) for each in ast.walk(call) if _is_it(each)})  # type: ignore[return-value]
 
 
 def may_equal(node: ast.expr, stated: Tree, path: Sequence[Sequence[Tree]]) -> bool:

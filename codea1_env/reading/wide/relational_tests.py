@@ -108,7 +108,8 @@ def read_relational_case(case: TestCase, entry_point: str) -> WrittenTest:
         return test
     try:
         condition = grammar.single_expression(case.call)
-        return _claim(condition, str(case), canonical_name(entry_point), grammar.CASE_DEPTH)
+        claim = _claim(condition, str(case), canonical_name(entry_point), grammar.CASE_DEPTH)
+        return rejected(str(case), Reason.NOT_ENTRY_POINT) if claim.beside else claim
     except Rejected as error:
         return rejected(str(case), error.reason)
 
@@ -155,8 +156,10 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
     relation = reader.truth_of(condition, max_depth)
     if reader.call is None or not all(map(_takes_its_parts, relation.walk())):
         raise Rejected(Reason.WRAPPED_CALL)
-    if reader.asked is not None and questions.is_changed(reader.asked, entry_point):
-        _check_change(reader.asked, relation, reader.constants)
+    beside = b""
+    is_changed = reader.asked is not None and questions.is_changed(reader.asked, entry_point)
+    if is_changed and _may_be_unchanged(reader.asked, relation, reader.constants):  # type: ignore[arg-type]  # not None
+        beside = _call_alone(reader.asked, entry_point, max_depth)  # type: ignore[arg-type]
     if not relation.is_truth:
         relation, text = Relation("bool", (relation,)), f"bool({text})"
     else:
@@ -172,6 +175,7 @@ def _relational(condition: ast.expr, source: str, entry_point: str, max_depth: i
         else None,
         inner=f"{entry_point}({reader.call.source})" if reader.asked is None else reader.call.source,
         asks=questions.roots(reader.asked, entry_point) if reader.asked is not None else "",
+        beside=beside,
         relation=replace(relation, raising=tuple(reader.raising)),
     )
 
@@ -217,8 +221,16 @@ def _by_key(condition: ast.expr) -> ast.expr:
     return condition
 
 
-def _check_change(asked: ast.expr, relation: Relation, constants: Sequence[grammar.Pure]) -> None:
-    """Raises Rejected where what is claimed of an argument may hold without a call."""
+def _call_alone(asked: ast.expr, entry_point: str, max_depth: int) -> bytes:
+    """The first call that was given an argument, as a call by itself, on the wire. Raises Rejected."""
+    alone = grammar.arguments_of(questions.first_call(asked), entry_point, max_depth, stars=False).encoded
+    if alone is None:
+        raise Rejected(Reason.NOT_ENTRY_POINT)
+    return alone
+
+
+def _may_be_unchanged(asked: ast.expr, relation: Relation, constants: Sequence[grammar.Pure]) -> bool:
+    """Whether what is claimed of an argument may hold without a call. Raises Rejected where that is not to be seen."""
     stated = [part for part in relation.parts if part.operator == "constant"]
     claimed = [part for part in relation.parts if part.operator != "constant"]
     if relation.operator != "eq" or len(stated) != len(claimed):
@@ -231,8 +243,7 @@ def _check_change(asked: ast.expr, relation: Relation, constants: Sequence[gramm
     if part != RETURNED_VALUE or not all(each.is_literal for each in used):
         raise Rejected(Reason.NOT_ENTRY_POINT)
     places = [[constants[each.place].tree for each in row] for row in reversed(path)]
-    if questions.may_equal(asked, used[0].tree, places):
-        raise Rejected(Reason.NOT_ENTRY_POINT)
+    return questions.may_equal(asked, used[0].tree, places)
 
 
 class _Terms:

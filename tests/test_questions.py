@@ -12,6 +12,8 @@ import pytest
 
 from codea1_env.arena.arena import Arena
 from codea1_env.arena.match import Match
+from codea1_env.mistake_book.book import MistakeBook
+from codea1_env.problems.kinds import Kind
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.pure_expressions import Reason
 from codea1_env.reading.responses import read_case, read_suite
@@ -636,3 +638,61 @@ def test_no_class_says_by_itself_that_its_objects_are_equal(arena: Arena, name: 
     suite = "assert Vec(1, y=2) + Vec(3, y=4) == Vec(4, y=6)\n"
     assert verdicts(arena, suite, VEC, VEC, "Vec") == ["pass"]
     assert "pass" not in verdicts(arena, suite, UNEQUAL[name], VEC, "Vec")
+
+
+COUNTDOWN = """
+class Countdown:
+    def __init__(self, n):
+        self.n = n
+    def __iter__(self):
+        return self
+    def __next__(self):
+        if not self.n:
+            raise StopIteration
+        self.n -= 1
+        return self.n + 1
+    def __len__(self):
+        return self.n
+class Bag:
+    def __init__(self, items):
+        self.items = [*items]
+    def __iter__(self):
+        return iter(self.items)
+def chunks(items, n):
+    for at in range(0, len(items), n):
+        yield items[at : at + n]
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry_point", "kind", "suite", "right", "wrong"),
+    [
+        ("Countdown", "class", "assert list(Countdown(3)) == [3, 2, 1]", "return self.n + 1", "return self.n"),
+        ("Countdown", "class", "c = Countdown(3)\nnext(c)\nassert len(c) == 2", "return self.n\n", "return 3\n"),
+        ("Countdown", "function", "c = Countdown(3)\nnext(c)\nassert len(c) == 2", "return self.n\n", "return 3\n"),
+        ("Countdown", "class", "c = Countdown(9)\nnext(c)\nnext(c)\nassert next(c) == 7", "self.n -= 1", "self.n -= 2"),
+        ("Bag", "class", "assert next(iter(Bag([4, 5]))) == 4", "iter(self.items)", "reversed(self.items)"),
+        ("Bag", "class", "assert sum(Bag([4, 5])) == 9", "[*items]", "[*items, 1]"),
+        ("chunks", "generator", "assert next(chunks([3, 4, 5], 2)) == [3, 4]", "at + n", "at + 1"),
+        ("chunks", "generator", "assert next(chunks([3], 2), None) == [3]", "at + n", "at"),
+    ],
+)
+def test_what_an_object_or_a_generator_gives_is_taken_one_by_one_and_read_back(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch, entry_point: str, kind: Kind, suite: str, right: str, wrong: str
+) -> None:
+    assert right in COUNTDOWN
+    programs = (COUNTDOWN, COUNTDOWN.replace(right, wrong))
+    problem = Problem("test/p", f"Write `{entry_point}`.", entry_point, reference_solution=COUNTDOWN, kind=kind)
+    monkeypatch.setattr(arena, "book", MistakeBook())
+    (score,) = arena.play([Match(problem, programs, ((suite,),) * 2)])
+    assert [[test.verdict for test in row[0].duel.tests] for row in score.suites] == [["pass"], ["fail"]]
+    (score,) = arena.play([Match(problem, programs, ((), ()))])
+    assert [[replay.verdict for replay in code.replays] for code in score.codes] == [["pass"], ["fail"]]
+
+
+def test_an_iterator_that_is_asked_while_an_item_is_taken_of_it_is_not_read() -> None:
+    suite = "c = Countdown(3)\nassert next(c) == 3 and len(c) == 2\nassert len(c) == 2\n"
+    assert reasons(suite, "Countdown") == ["several_calls", ""]
+    suite = "c = Countdown(3)\nc.reset()\nassert next(c) == 3 and len(c) == 2\nassert len(c) == 2\n"
+    assert reasons(suite, "Countdown")[0] == "several_calls"
+    assert reasons(suite, "Countdown")[1]

@@ -18,6 +18,7 @@ from codea1_env.judging.equality import ROUNDING, is_opaque
 from codea1_env.judging.judge import Expectation, Judge
 from codea1_env.judging.oracle import OPAQUE, ReferenceValue, comparable
 from codea1_env.judging.raised import raised_reference
+from codea1_env.judging.relations.kinds import of_kind
 from codea1_env.judging.relations.status import MutantValues, Place, mutant_values, related
 from codea1_env.judging.relations.truth import fits, says
 from codea1_env.judging.repeats import call_keys, names_of
@@ -91,18 +92,20 @@ def read_suites(judge: Judge, suites: Sequence[tuple[Problem, Suite]], config: R
     read = {}
     for (key, (problem, suite)), row, items in zip(new.items(), asked, judge.evaluate(accepted), strict=True):
         tests = compress(suite.tests, row)
-        stated = iter([_for_problem(problem, test.asks, item) for test, item in zip(tests, items, strict=True)])
+        stated = iter([_for_problem(problem, test, item) for test, item in zip(tests, items, strict=True)])
         read[key] = ReadSuite(problem, suite, tuple(next(stated) if yes else None for yes in row))
     return [read[id(problem), id(suite)] for problem, suite in suites]
 
 
-def _for_problem(problem: Problem, asks: str, stated: Expectation | Reason) -> Expectation | Reason:
+def _for_problem(problem: Problem, test: WrittenTest, stated: Expectation | Reason) -> Expectation | Reason:
     """A question may have no function in it that a right program need not have. A checker is given the arguments as
     data, so that none may be code."""
-    if unnamed(asks, f"{problem.question}\n{problem.starter_code}\n{problem.imports}"):
+    if unnamed(test.asks, f"{problem.question}\n{problem.starter_code}\n{problem.imports}"):
         return Reason.FORBIDDEN_CALL
     is_code = problem.has_checker and isinstance(stated, Expectation) and is_opaque(stated.arguments)
-    return Reason.WITH_CHECKER if is_code else stated
+    if is_code or isinstance(stated, Reason):
+        return Reason.WITH_CHECKER if is_code else stated
+    return of_kind(problem.kind, problem.entry_point, test, stated)
 
 
 def validate(

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 from codea1_env.judging.bounded_cache import BoundedCache
 from codea1_env.judging.judge import Expectation, Judge
+from codea1_env.judging.relations.kinds import of_kind
 from codea1_env.problems.check_functions import LeftOut, reasons
+from codea1_env.problems.kinds import Kind
 from codea1_env.problems.problem import Problem
 from codea1_env.reading.grammar import Fidelity
 from codea1_env.reading.responses import read_case
@@ -54,21 +56,24 @@ class OwnTests:
 
     def __init__(self, judge: Judge, cache_bytes: int = _CACHE_MB << 20) -> None:
         self._judge = judge
-        self._known: BoundedCache[tuple[str, TestCase, Fidelity], OwnTest] = BoundedCache(cache_bytes)
+        self._known: BoundedCache[tuple[Kind, str, TestCase, Fidelity], OwnTest] = BoundedCache(cache_bytes)
 
     def read(
         self, rows: Sequence[tuple[Problem, Sequence[TestCase]]], fidelity: Fidelity = "strict"
     ) -> list[list[OwnTest]]:
         """Every row's tests, in order. Raises SandboxError."""
-        keys = [[(problem.entry_point, case, fidelity) for case in cases] for problem, cases in rows]
+        keys = [[(problem.kind, problem.entry_point, case, fidelity) for case in cases] for problem, cases in rows]
         every = dict.fromkeys(key for row in keys for key in row)
         known = {key: test for key in every if (test := self._known.get(key)) is not None}
         new = [key for key in every if key not in known]
-        written = [read_case(case, entry_point, fidelity) for entry_point, case, _ in new]
+        written = [read_case(case, entry_point, fidelity) for _, entry_point, case, _ in new]
         evaluated = self._judge.evaluate([[] if test.reason else [test] for test in written])
         for key, assertion, stated in zip(new, written, evaluated, strict=True):
             read = stated[0] if stated else assertion.reason
-            known[key] = OwnTest(key[1], read) if isinstance(read, Expectation) else OwnTest(key[1], None, read)
+            if isinstance(read, Expectation):
+                known[key] = OwnTest(key[2], of_kind(key[0], key[1], assertion, read))
+            else:
+                known[key] = OwnTest(key[2], None, read)
             self._known.put(key, known[key], _size(known[key]))
         return [[known[key] for key in row] for row in keys]
 

@@ -233,8 +233,12 @@ def _pairs(tree: Any) -> list[list[Any]]:
     return plain["d"] if type(plain) is dict and "d" in plain else _fail()  # type: ignore[no-any-return]  # sound
 
 
+def _is_iterator(tree: Any) -> bool:
+    return is_seen(tree) and (tree["v"][0] == "iterator" or "__next__" in dict(attributes_of(tree)))
+
+
 def _next(tree: Any, *default: Any) -> Any:
-    if not is_seen(tree) or not (tree["v"][0] == "iterator" or "__next__" in dict(attributes_of(tree))):
+    if not _is_iterator(tree):
         raise ValueError("no iterator")
     if default and not listed(tree, whole=False):
         return items_of(tree) or default[0]  # it has to be known that there are none
@@ -388,7 +392,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "isclose": _isclose,
     "attribute": attribute,
     "next": _next,
-    "iter": lambda tree: tree if is_seen(tree) else {"v": ["iterator", "iterator", items_of(tree), ""]},
+    "iter": lambda tree: tree if _is_iterator(tree) else {"v": ["iterator", "iterator", items_of(tree), ""]},
     "islice": _islice,
     "join": _join,
     "zip": lambda left, right: [{"t": [*pair]} for pair in zip(items_of(left), items_of(right), strict=False)],

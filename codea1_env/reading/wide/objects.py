@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from codea1_env.reading import grammar
 from codea1_env.reading.inlining import SuiteNames
 from codea1_env.reading.parsing import copied, dump_of
-from codea1_env.reading.pure_expressions import Rejected, given_in, known_name
+from codea1_env.reading.pure_expressions import Reason, Rejected, given_in, known_name
 from codea1_env.reading.steps import Steps
 from codea1_env.reading.wide import questions, trees
 from codea1_env.reading.wide.displays import table, whole
@@ -171,9 +171,7 @@ class Objects:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="send")):
                     made = self._known(name)
                     if isinstance(made, ast.Call) and is_drawn(made):
-                        taken = trees.call("next", trees.name(questions.IT))
-                        after = questions.after(made.args[0], [taken] * made.args[1].value)  # type: ignore[attr-defined]
-                        self._names.bind([(name, after or trees.UNKNOWN)])
+                        self._names.bind([(name, _advanced(made.args[0], made.args[1].value))])  # type: ignore[attr-defined]
 
     def as_set(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
         """`c.size = -1` as the object behind that, which may raise; other statements themselves. Raises Rejected."""
@@ -321,6 +319,23 @@ def is_drawn(node: ast.AST) -> bool:
     return False
 
 
+def _advanced(made: ast.expr, count: int) -> ast.expr:
+    """What an iterator is after so many items were taken of it."""
+    taken = trees.call("next", trees.name(questions.IT))
+    after = questions.after(made, [taken] * count) if count <= questions.MAX_NODES else None
+    return after or trees.UNKNOWN
+
+
+def next_of(condition: ast.expr, name: str, made: ast.expr) -> ast.expr:
+    """What an object that was called before is after a condition that takes one item of it, and asks nothing else.
+    Raises Rejected for another one."""
+    nodes = [*ast.walk(condition)]
+    named = sum(isinstance(node, ast.Name) and node.id == name for node in nodes)
+    if named > 1 or any(isinstance(node, _UNSURE) for node in nodes):
+        raise Rejected(Reason.SEVERAL_CALLS)
+    return _advanced(made, 1)
+
+
 class TakenItems(ast.NodeTransformer):
     """Puts items in the place of `next(name)`, in the order of the text. Changes the tree that it is given."""
 
@@ -330,10 +345,12 @@ class TakenItems(ast.NodeTransformer):
         self._made: ast.expr = known.args[0] if is_drawn(known) else known
         self._count: int = known.args[1].value if is_drawn(known) else 0  # type: ignore[attr-defined]
 
-    def rest(self) -> ast.expr:
-        """What the name stands for then."""
+    def rest(self, is_object: bool = False) -> ast.expr:
+        """What the name stands for then. `is_object`: it is one of a class that is asked."""
         if self._count > _MOST:
             return trees.UNKNOWN
+        if is_object:
+            return _advanced(self._made, self._count)
         return trees.call("islice", self._made, ast.Constant(self._count), ast.Constant(None))
 
     def visit_Call(self, node: ast.Call) -> ast.AST:

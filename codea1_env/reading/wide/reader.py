@@ -36,8 +36,8 @@ from codea1_env.reading.wide.claims import RAISING, Said, TryStatement, conditio
 from codea1_env.reading.wide.displays import Simplified, is_copy, is_simpler, table, truth, whole
 from codea1_env.reading.wide.expanding import Expanded, bound_in, is_starred, parts
 from codea1_env.reading.wide.fixtures import MAX_LEVELS, Fixtures, helpers_of, is_fixture, rows_of, with_setup
-from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next
-from codea1_env.reading.wide.questions import others_in
+from codea1_env.reading.wide.objects import Objects, TakenItems, changing, is_drawn, is_next, next_of
+from codea1_env.reading.wide.questions import is_made, is_of_class, others_in
 from codea1_env.reading.wide.relation import FUNCTIONS
 from codea1_env.reading.wide.relational_tests import ASSERTING, HOMES, IMPORTED, read_condition
 from codea1_env.reading.wide.statements import (
@@ -328,7 +328,12 @@ class WideReader:
             if isinstance(known, ast.Call) and (is_call(known, self.entry_point) or is_drawn(known)):
                 drawn = TakenItems(name, known)
                 condition = drawn.visit(copied(condition))
-                self._left[name] = drawn.rest()
+                self._left[name] = drawn.rest(is_of_class(self.entry_point))
+                if name in names_in(condition):  # as it is then
+                    raise Rejected(Reason.SEVERAL_CALLS)
+            elif is_of_class(self.entry_point) and is_made(known, self.entry_point):
+                self._left[name] = trees.UNKNOWN
+                self._left[name] = next_of(condition, name, known)
         return condition
 
     def _heard(self, expression: ast.expr) -> ast.expr:

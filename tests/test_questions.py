@@ -292,9 +292,6 @@ def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
 @pytest.mark.parametrize(
     ("condition", "entry_point"),
     [
-        ("(lambda it: [f(it), it][-1])([1, 2]) != [2, 1]", "f"),
-        ("len((lambda it: [f(it), it][-1])([1, 2])) == 2", "f"),
-        ("(lambda it: [f(it), it][-1])([1, 2]).count(9) == 0", "f"),
         ("(lambda it: [f(1), it][-1])([1, 2]) == [2]", "f"),  # not given
         ("(lambda it: [f(it), it][-1])(g()) == 5", "f"),
         ("[f(1), 5][1] == 5", "f"),
@@ -304,7 +301,6 @@ def test_an_object_whose_calls_are_not_known_is_not_asked(line: str) -> None:
         ("Stack().items.copy() == []", "Stack"),
         ("Stack().pop().find('z') == -1", "Stack"),
         ("(lambda it: [it.items.append(1), it][-1])(Stack()).size == 1", "Stack"),
-        ("(lambda it: [Stack(it), it][-1])([1]).count(9) == 0", "Stack"),
         ("Stack(open('x')).size == 1", "Stack"),
         ("(lambda it: [next(open('x')), it][-1])(f(1)).send(1) == 1", "f"),
         ("(lambda it: [next(it, 1), it][-1])(f(1)).send(1) == 1", "f"),
@@ -381,18 +377,13 @@ def test_a_stored_question_is_read_back() -> None:
     "claim",
     [
         *("xs == [1, 2]", "xs == [1.0, 2.0]", "xs == [True, 2.01]", "xs[1] == 2", "xs[:1] == [1]", "xs[5] == 3"),
-        "xs == [g, 2]",
+        *("xs == [g, 2]", "xs[0] != 3", "len(xs) == 2", "xs.count(9) == 0", "xs == list((1, 2))"),
     ],
 )
 def test_what_an_argument_was_before_is_no_test_and_not_stored(claim: str) -> None:
     (test,) = read_suite(f"g = 1\nxs = [1, 2]\nf(xs)\nassert {claim}\n", "f", fidelity="wide").tests
     assert test.beside == b"[[[1,2]],[]]"
     assert read_case(TestCase(test.call or "", "True"), "f", "wide").reason == "not_entry_point"
-
-
-def test_what_is_not_said_to_equal_what_an_argument_was_is_not_read() -> None:
-    (test,) = read_suite("xs = [1, 2]\nf(xs)\nassert xs[0] != 3\n", "f", fidelity="wide").tests
-    assert test.reason == "not_entry_point"
 
 
 def test_what_an_attribute_of_a_suite_holds_after_unpacking_is_read_back() -> None:

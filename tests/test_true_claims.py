@@ -328,6 +328,8 @@ def test_no_suite_claims_of_a_right_program_what_its_problem_does_not_ask_for(
     [
         "xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs == [3, 1]",
         "xs = [3, 1]\nold = xs.copy()\nassert f(xs) == [1, 3]\nassert xs == old",
+        "xs = [3, 1]\nold = list(xs)\nassert f(xs) == [1, 3]\nassert xs == old",
+        "xs = [3, 1]\nassert f(xs) == [1, 3]\nassert xs[0] > 2",
         "def test_it():\n    xs = [3, 1]\n    found = f(xs)\n    assert found == [1, 3]\n    assert xs[0] == 3",
         "def test_it():\n    xs = [3, 1]\n    assert len(f(xs)) == 2\n    f(xs)\n    assert xs == [3, 1]",
         "class TestIt(unittest.TestCase):\n    def test_it(self):\n        xs = [3, 1]\n"

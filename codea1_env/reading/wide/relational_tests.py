@@ -230,18 +230,19 @@ def _call_alone(asked: ast.expr, entry_point: str, max_depth: int) -> bytes:
 
 
 def _may_be_unchanged(asked: ast.expr, relation: Relation, constants: Sequence[grammar.Pure]) -> bool:
-    """Whether what is claimed of an argument may hold without a call. Raises Rejected where that is not to be seen."""
+    """Whether what is claimed of an argument may hold without a call: anything but that it, or a part of it, equals
+    what it plainly did not equal before."""
     stated = [part for part in relation.parts if part.operator == "constant"]
     claimed = [part for part in relation.parts if part.operator != "constant"]
     if relation.operator != "eq" or len(stated) != len(claimed):
-        raise Rejected(Reason.NOT_ENTRY_POINT)
+        return True
     part, path = claimed[0], []
     while part.operator in ("item", "slice") and all(each.operator == "constant" for each in part.parts[1:]):
         path.append(part.parts[1:])
         part = part.parts[0]
     used = [constants[each.place] for row in (stated, *path) for each in row]
     if part != RETURNED_VALUE or not all(each.is_literal for each in used):
-        raise Rejected(Reason.NOT_ENTRY_POINT)
+        return True
     places = [[constants[each.place].tree for each in row] for row in reversed(path)]
     return questions.may_equal(asked, used[0].tree, places)
 

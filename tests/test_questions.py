@@ -666,6 +666,13 @@ def chunks(items, n):
         ("Bag", "class", "assert sum(Bag([4, 5])) == 9", "[*items]", "[*items, 1]"),
         ("chunks", "generator", "assert next(chunks([3, 4, 5], 2)) == [3, 4]", "at + n", "at + 1"),
         ("chunks", "generator", "assert next(chunks([3], 2), None) == [3]", "at + n", "at"),
+        (
+            "chunks",
+            "generator",
+            "g = chunks([3, 4], 1)\nassert [next(g) for _ in range(2)] == [[3], [4]]",
+            "at + n",
+            "at",
+        ),
     ],
 )
 def test_what_an_object_or_a_generator_gives_is_taken_one_by_one_and_read_back(
@@ -679,6 +686,30 @@ def test_what_an_object_or_a_generator_gives_is_taken_one_by_one_and_read_back(
     assert [[test.verdict for test in row[0].duel.tests] for row in score.suites] == [["pass"], ["fail"]]
     (score,) = arena.play([Match(problem, programs, ((), ()))])
     assert [[replay.verdict for replay in code.replays] for code in score.codes] == [["pass"], ["fail"]]
+
+
+@pytest.mark.parametrize(
+    ("claim", "status"),
+    [
+        ("isinstance(chunks([3], 1), types.GeneratorType)", Status.VACUOUS),
+        ("not isinstance(chunks([3], 1), list)", Status.VACUOUS),
+        ("isinstance(chunks([3], 1), list)", Status.WRONG_RELATION),
+        ("type(chunks([3], 1)) is list", Status.WRONG_RELATION),
+    ],
+)
+def test_a_generator_is_no_list_whatever_its_values_come_back_as(arena: Arena, claim: str, status: Status) -> None:
+    problem = Problem("test/p", "Do `chunks`.", "chunks", reference_solution=COUNTDOWN, kind="generator")
+    (score,) = arena.play([Match(problem, (COUNTDOWN,), ((f"import types\nassert {claim}",),))], update_book=False)
+    assert [test.status for test in score.suites[0][0].duel.tests] == [status]
+
+
+@pytest.mark.parametrize("items", ["range(len(s.items))", "s.items"])
+def test_how_often_an_object_is_called_has_to_be_known(items: str) -> None:
+    suite = f"s = Stack([1, 2])\nassert [s.pop() for _ in {items}] == [2, 1]\nassert s.size == 0\n"
+    assert all(reasons(suite, "Stack"))
+    suite = f"s = Stack([1, 2])\nx = [s.pop() for _ in {items}]\nassert x == [2, 1]\n"
+    assert all(reasons(suite, "Stack"))
+    assert not any(reasons("s = Stack([1, 2])\nassert [s.pop() for _ in range(2)] == [2, 1]\n", "Stack"))
 
 
 def test_an_iterator_that_is_asked_while_an_item_is_taken_of_it_is_not_read() -> None:

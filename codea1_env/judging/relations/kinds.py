@@ -1,7 +1,7 @@
-"""What a relation asks of the programs of some kinds:
+"""What a relation asks of the programs of some kinds.
 
-a class        `list(Bag([1]))` asks for an object, by a question; what is no sequence of calls has no other value
-a generator    `next(f(3))` is the first of the values, which come back as a list
+Of a class, `list(Bag([1]))` asks for an object, by a question: what is no sequence of calls has no other value. Of a
+generator, `next(f(3))` asks for the first of its values, which come back as a list, and it is no list itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ def of_kind(kind: Kind, entry_point: str, test: WrittenTest, stated: Expectation
     if stated.relation is None:
         return stated
     if kind == "generator":
-        return replace(stated, relation=_of_values(stated.relation))
+        relation = _of_values(stated.relation)
+        return replace(stated, relation=relation, or_look=stated.or_look if relation == stated.relation else "")
     if kind == "class" and not test.asks and not _is_sequence(stated.arguments, entry_point):
         return replace(stated, arguments=_object(test.inner, canonical_name(entry_point)) or stated.arguments)
     return stated
@@ -32,8 +33,8 @@ def of_kind(kind: Kind, entry_point: str, test: WrittenTest, stated: Expectation
 
 def _of_values(relation: Relation) -> Relation:
     parts = tuple(map(_of_values, relation.parts))
-    if relation.operator == "next" and parts[:1] == (RETURNED_VALUE,):
-        parts = (Relation("iter", (RETURNED_VALUE,)), *parts[1:])
+    if relation.operator in ("next", "isinstance", "hastype") and parts[:1] == (RETURNED_VALUE,):
+        parts = (Relation("generated", (RETURNED_VALUE,)), *parts[1:])
     return replace(relation, parts=parts)
 
 

@@ -393,6 +393,7 @@ OPERATORS: Mapping[str, Callable[..., Any]] = {
     "attribute": attribute,
     "next": _next,
     "iter": lambda tree: tree if _is_iterator(tree) else {"v": ["iterator", "iterator", items_of(tree), ""]},
+    "generated": lambda tree: {"v": ["iterator", "generator", items_of(tree), ""]},
     "islice": _islice,
     "join": _join,
     "zip": lambda left, right: [{"t": [*pair]} for pair in zip(items_of(left), items_of(right), strict=False)],

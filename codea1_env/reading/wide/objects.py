@@ -73,15 +73,24 @@ class Objects:
         self._names.bind([(name, after or trees.UNKNOWN) for name, after in became.items()])
 
     def written_out(self, expression: ast.expr) -> ast.expr:
-        """The expression with the items of a comprehension over a table, each of which calls an object."""
+        """The expression with the items of a comprehension over a table, each of which calls an object. Raises Rejected
+        for one over anything else."""
         made = {}
         for node in ast.walk(expression):
             self._steps.take()
-            if isinstance(node, ast.ListComp) and any(map(self._is_object, self._named(node.elt))):
-                items = self._items(node)
-                if items is not None:
-                    made[id(node)] = trees.listed(items)
+            if not isinstance(node, ast.ListComp) or _first_of(node) is not None:  # these are taken at once
+                continue
+            objects = [name for name in self._named(node.elt) if self._is_object(name)]
+            items = self._items(node) if objects else None
+            if items is not None:
+                made[id(node)] = trees.listed(items)
+            elif any(self._is_asked(node.elt, name) for name in objects):  # nobody knows how often
+                raise Rejected(Reason.COMPREHENSION)
         return copied(expression, made) if made else expression
+
+    def _is_asked(self, node: ast.expr, name: str) -> bool:
+        """Whether an expression calls an object of this name."""
+        return any(self._is_call(each, name) for part in self._outermost(node, name) for each in _spine(part))
 
     def _items(self, node: ast.ListComp) -> list[ast.expr] | None:
         clause = node.generators[0]
@@ -311,6 +320,15 @@ def is_next(node: ast.AST) -> bool:
     return False
 
 
+def _first_of(node: ast.ListComp) -> int | None:
+    """How many items `[next(g) for _ in range(3)]` takes; None for another expression."""
+    match node.generators:
+        case [ast.comprehension(iter=ast.Call(func=ast.Name(id="range"), args=[n]), ifs=[])] if is_next(node.elt):
+            count = whole(n)
+            return count if count is not None and 0 <= count <= _MOST else None
+    return None
+
+
 def is_drawn(node: ast.AST) -> bool:
     """Whether it stands for an iterator of which items were taken."""
     match node:
@@ -360,13 +378,11 @@ class TakenItems(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        match node.generators:
-            case [ast.comprehension(iter=ast.Call(func=ast.Name(id="range"), args=[n]), ifs=[])] if is_next(node.elt):
-                count, start = whole(n), self._count
-                if count is not None and 0 <= count <= _MOST:
-                    self._count += count
-                    return ast.Subscript(self._first(self._count), ast.Slice(ast.Constant(start)), ast.Load())
-        return node
+        count, start = _first_of(node), self._count
+        if count is None:
+            return node
+        self._count += count
+        return ast.Subscript(self._first(self._count), ast.Slice(ast.Constant(start)), ast.Load())
 
     def _first(self, count: int) -> ast.expr:
         return trees.call("list", trees.call("islice", self._made, ast.Constant(count)))

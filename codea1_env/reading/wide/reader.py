@@ -441,9 +441,14 @@ class WideReader:
         value = written = made = self._made_by(statement.value)
         is_known = value is not statement.value
         if value is not None and not is_known:
-            made = value = written = self._objects.written_out(self._with_made(value))
-            with contextlib.suppress(Rejected):
-                made = value = self._objects.numbered(written)
+            made = value = written = self._with_made(value)
+            try:
+                made = value = written = self._objects.written_out(written)
+            except Rejected:
+                value = trees.UNKNOWN
+            else:
+                with contextlib.suppress(Rejected):
+                    made = value = self._objects.numbered(written)
         if isinstance(targets[0], ast.Tuple | ast.List) and isinstance(value, ast.Name | ast.Subscript):
             row = self._known(value)
             value = row if isinstance(row, ast.Tuple | ast.List) else value  # `given, right = case`

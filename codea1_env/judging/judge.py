@@ -9,7 +9,7 @@ decide what candidates are asked: see `schedule.py`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from codea1_env.errors import PackageMissing
@@ -231,17 +231,9 @@ class Judge:
         self, expectations: Sequence[Expectation], ran: Turn, result: JobResult, seen: Sequence[Outcome]
     ) -> TrialResult:
         tolerance = self.tolerances(ran.problem)
-        pairs = list(zip(expectations, seen, strict=True))
         outcomes = _outcomes(ran, result) if any(each.also for each in expectations) else {}
-        verdicts = [
-            Verdict.FAIL
-            if (verdict := self._verdict(ran.problem, *pair, tolerance)) is Verdict.PASS
-            and not all(
-                self._leaves(ran.problem, each, outcomes[each.arguments]) for each in pair[0].also if each.beside
-            )
-            else verdict
-            for pair in pairs
-        ]
+        pairs = zip(expectations, seen, strict=True)
+        verdicts = [self._verdict(ran.problem, *pair, outcomes, tolerance) for pair in pairs]
         shown = tuple(map(_returned, expectations, verdicts, seen))
         loads = result.load_failure is None or result.load_failure.error == NO_ENTRY_POINT
         return TrialResult(result.loaded, loads, tuple(verdicts), shown, result.denied)
@@ -270,14 +262,15 @@ class Judge:
             looked[place] = outcome
         return looked
 
-    def _leaves(self, problem: Problem, claim: Expectation, outcome: Outcome) -> bool:
-        """Whether an argument is behind its call as it is claimed to be."""
-        if outcome.kind is not OutcomeKind.VALUE or claim.relation is None:
-            return False
-        value = self.as_right(problem, claim.right, outcome.value)
-        return holds(claim.relation, claim.value, value, self.tolerances(problem))
-
-    def _verdict(self, problem: Problem, expectation: Expectation, outcome: Outcome, tolerance: Tolerances) -> Verdict:
+    def _verdict(
+        self,
+        problem: Problem,
+        expectation: Expectation,
+        outcome: Outcome,
+        outcomes: Mapping[bytes, Outcome],
+        tolerance: Tolerances,
+    ) -> Verdict:
+        """`outcomes`: of all calls, where something must hold as well."""
         if outcome.kind is not OutcomeKind.VALUE:
             return _FAILURES[outcome.kind]
         if expectation.relation is not None:
@@ -286,12 +279,22 @@ class Judge:
             stated = [expectation.value, *([expectation.or_value] if expectation.or_value else [])]
             asked = (problem, expectation.arguments, outcome.value)
             is_right = any(self.is_right(*asked, each, tolerance) for each in stated)
-        claims = [(each.relation, each.value) for each in expectation.also if each.relation and not each.beside]
-        if is_right and claims:
-            right = expectation.value if expectation.relation is None else outcome.value
-            value = self.as_right(problem, right, outcome.value)
-            is_right = all(holds(*claim, value, tolerance) for claim in claims)
+        right = expectation.value if expectation.relation is None else outcome.value
+        is_right = is_right and all(
+            self._is_so(problem, each, outcomes[each.arguments], each.right, tolerance)
+            if each.beside
+            else self._is_so(problem, each, outcome, right, tolerance)
+            for each in expectation.also
+        )
         return Verdict.PASS if is_right else Verdict.FAIL
+
+    def _is_so(
+        self, problem: Problem, claim: Expectation, outcome: Outcome, right: bytes, tolerance: Tolerances
+    ) -> bool:
+        """Whether what a call came to is as a relation claims."""
+        if outcome.kind is not OutcomeKind.VALUE or claim.relation is None:
+            return False
+        return holds(claim.relation, claim.value, self.as_right(problem, right, outcome.value), tolerance)
 
 
 def _outcomes(ran: Turn, result: JobResult) -> dict[bytes, Outcome]:

@@ -312,7 +312,7 @@ class Recipe:
 
     def _listen_no_more(self) -> None:
         for number, handler in self._callers.items():
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: it was none of Python's
         self._callers = {}
 
     @property

@@ -214,6 +214,14 @@ class TestCommand:
         assert [len(pool.tests) <= 4 for pool in read_pools(pools)] == [True]
         assert "bare: no pool" in capsys.readouterr().err
 
+    @pytest.mark.parametrize("command", ["pools build", "data family fineprint"])
+    def test_a_seed_below_nought_would_be_the_one_above(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+    ) -> None:
+        assert main([*command.split(), "--seed", "-1", "-o", str(tmp_path / "out.jsonl")]) == 2
+        assert "--seed must be at least 0, got -1" in capsys.readouterr().err
+        assert list(tmp_path.iterdir()) == []
+
     def test_infrastructure_that_fails_makes_no_pool_and_no_file(
         self, sandbox: LocalSandbox, tmp_path: Path, monkeypatch: Any
     ) -> None:

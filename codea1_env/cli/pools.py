@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
+from codea1_env.checks import require_whole
 from codea1_env.cli import common
 from codea1_env.errors import ConfigurationError
 from codea1_env.problems import bundled_problems
@@ -64,6 +65,7 @@ def _build(options: argparse.Namespace) -> int:
     from codea1_env.discrete.build import pools_of_problems
 
     _check(options)
+    require_whole("--seed", options.seed, 0)
     problems = bundled_problems() if options.input is None else iter_problems(options.input)
     with common.claim(("--output", options.output)), open_sandbox(options.sandbox, options.workers) as sandbox:
         return _write(options.output, pools_of_problems(problems, sandbox, options.tests, options.seed))

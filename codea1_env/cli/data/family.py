@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from codea1_env.checks import require, require_whole
 from codea1_env.cli.common import DONE, Commands, add_command, claim, require_at_least_one, require_place, say
-from codea1_env.errors import ConfigurationError
 from codea1_env.problems.families import FAMILIES, SPLITS
 from codea1_env.problems.jsonl import write_problems
 
@@ -48,8 +48,8 @@ def add_family(actions: Commands) -> None:
 
 def _family(options: argparse.Namespace) -> int:
     require_at_least_one(options, "count")
-    if not 0 <= options.golden_edge <= 1:
-        raise ConfigurationError(f"--golden-edge must be in [0, 1], got {options.golden_edge:g}")
+    require_whole("--seed", options.seed, 0)
+    require(0 <= options.golden_edge <= 1, "--golden-edge", "be in [0, 1]", options.golden_edge)
     require_place("--output", options.output)
     with claim(("--output", options.output)):
         problems = FAMILIES[options.name].draw(options.split, options.count, options.seed, options.golden_edge)

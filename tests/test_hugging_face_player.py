@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import dataclasses
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from codea1_env.players.hugging_face import HuggingFacePlayer
 from codea1_env.players.player import Response
 from codea1_env.players.templates import Begun
 from codea1_env.problems import bundled_problems
+from codea1_env.problems.sources.hub import hub_or_cache
 
 PROBLEMS = bundled_problems()[:3]
 REQUESTS: list[Request] = [
@@ -207,6 +209,25 @@ def test_a_hub_out_of_reach_is_asked_once_and_then_the_cache(tmp_path: Path, mon
         HuggingFacePlayer.load("nope")
     assert asked == []
     assert not huggingface_hub.constants.HF_HUB_OFFLINE, "the next one may be within reach"
+
+
+def test_two_who_ask_the_hub_at_once_leave_it_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    is_in, may_leave = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        with hub_or_cache():
+            is_in.set()
+            may_leave.wait(60)
+
+    other = threading.Thread(target=ask)
+    with hub_or_cache():
+        other.start()
+        is_in.wait(1)  # it may not come in meanwhile
+    may_leave.set()
+    other.join()
+    assert is_in.is_set()
+    assert not huggingface_hub.constants.HF_HUB_OFFLINE
 
 
 def test_it_reads_the_prompts_of_both_seats_unless_told_otherwise() -> None:

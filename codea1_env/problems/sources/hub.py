@@ -6,10 +6,13 @@ all is asked once instead. Does not know what is there.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 _WAIT_S = 10.0
+_ONE_AT_A_TIME = threading.RLock()
+"""What a client goes by is of the whole process: two that overlap would leave it as the first one had set it."""
 
 
 @contextmanager
@@ -18,12 +21,13 @@ def hub_or_cache() -> Iterator[None]:
     `huggingface_hub`."""
     from huggingface_hub import constants, get_session
 
-    was_offline = constants.HF_HUB_OFFLINE
-    try:
-        get_session().head(constants.ENDPOINT, timeout=_WAIT_S)
-    except Exception:  # of whatever client of HTTP this version has; HF_HUB_OFFLINE raises, too
-        constants.HF_HUB_OFFLINE = True
-    try:
-        yield
-    finally:
-        constants.HF_HUB_OFFLINE = was_offline
+    with _ONE_AT_A_TIME:
+        was_offline = constants.HF_HUB_OFFLINE
+        try:
+            get_session().head(constants.ENDPOINT, timeout=_WAIT_S)
+        except Exception:  # of whatever client of HTTP this version has; HF_HUB_OFFLINE raises, too
+            constants.HF_HUB_OFFLINE = True
+        try:
+            yield
+        finally:
+            constants.HF_HUB_OFFLINE = was_offline
